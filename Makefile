@@ -1,0 +1,56 @@
+# Two commands matter: `make demo` and `make test`. Both do all their own set-up.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
+
+.PHONY: help demo test test-fast test-live test-mongodb-7.0 check format lock soak bench-engine clean
+
+help:
+	@grep -E '^[a-z][a-z0-9.-]*:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
+
+$(READY): requirements/dev.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(READY) ## the main job, on an embedded MongoDB, in under 30 s
+	$(BIN)/tailrace demo
+
+test: $(READY) ## every test (real servers included), under 15 minutes
+	$(PYTEST) tests
+
+test-fast: $(READY) ## the tests that need no server, under 30 s
+	$(PYTEST) -q tests/unit tests/property tests/recorded tests/house
+
+test-live: $(READY)
+	$(PYTEST) tests/live tests/fault
+
+test-mongodb-7.0: $(READY) ## the live MongoDB tests on 7.0 (Windows build under Wine; root on Debian)
+	$(BIN)/python scripts/mongodb_7_0.py $(PYTEST) tests/live tests/fault
+
+check: $(READY) ## format, lint, types, house
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q -p no:randomly tests/house
+
+format: $(READY) ## let ruff write the format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lock: $(READY) ## renew requirements/dev.lock from pyproject.toml
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --universal --python-version 3.10 --extra dev --extra embedded --extra postgres \
+		pyproject.toml --generate-hashes --no-header --no-emit-index-url -q -o requirements/dev.lock
+
+soak: $(READY) ## the long runs of the live tests (TAILRACE_SOAK scales them)
+	TAILRACE_SOAK=$${TAILRACE_SOAK:-20} $(PYTEST) --timeout 7200 tests/property tests/live tests/fault
+
+bench-engine: $(READY) ## engine against the server's own change stream, as ratios
+	$(BIN)/python benchmarks/engine.py
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

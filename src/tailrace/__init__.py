@@ -1,0 +1,8 @@
+"""tailrace: a database's log as an ordered, resumable stream of change events."""
+
+from tailrace.errors import ServerError, TailraceError
+
+__all__ = [
+    "ServerError",
+    "TailraceError",
+]

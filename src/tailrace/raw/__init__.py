@@ -1,0 +1,23 @@
+"""BSON bytes read and joined in place; the floor that every other room stands on."""
+
+from tailrace.raw.elements import (
+    Span,
+    document,
+    document_end,
+    element,
+    iter_spans,
+    spans,
+    string_value,
+    text_of,
+)
+
+__all__ = [
+    "Span",
+    "document",
+    "document_end",
+    "element",
+    "iter_spans",
+    "spans",
+    "string_value",
+    "text_of",
+]
