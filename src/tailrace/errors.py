@@ -6,6 +6,7 @@
     │   ├── OptionError          an option's name or value is wrong
     │   ├── PrivilegeError       a grant is missing (``grant`` says which)
     │   ├── MissingServer        a binary or an extra is not installed
+    │   ├── ServerStartFailed    an embedded server did not come up (``log``: its last words)
     │   └── UnsupportedSource    this server or version cannot be read
     ├── BadDocument            these bytes are not what they should be
     │   ├── BadBson              not BSON (``offset`` into the bytes)
@@ -88,6 +89,10 @@ class PrivilegeError(OperatorError):
 
 class MissingServer(OperatorError):
     """A server binary is not here; ``extra`` is the package extra that brings it."""
+
+
+class ServerStartFailed(OperatorError):
+    """An embedded server did not come up, or ended; ``log`` is the end of its log."""
 
 
 class UnsupportedSource(OperatorError):

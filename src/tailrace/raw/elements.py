@@ -49,10 +49,25 @@ _COUNTED_EXTRA_BYTES = {
 
 
 def spans(buffer: bytes, start: int = 0) -> dict[bytes, Span]:
-    """Each field's span of the document at ``start``, in order; a repeated name keeps its last."""
+    """Each field's span of the document at ``start``, in order; a repeated name keeps its last.
+
+    The loop of ``iter_spans`` is written out: every oplog entry passes through here.
+    """
     found: dict[bytes, Span] = {}
-    for name, span in iter_spans(buffer, start):
-        found[name] = span
+    end = document_end(buffer, start) - 1
+    at = start + 4
+    fixed, find = _FIXED_BYTES, buffer.find
+    while at < end:
+        kind = buffer[at]
+        value = find(0, at + 1, end) + 1
+        if not value:
+            raise BadBson("a field name does not end", offset=at)
+        size = fixed.get(kind)
+        stop = value + (_variable_bytes(buffer, value, end, kind) if size is None else size)
+        if stop > end:
+            raise BadBson("a value reaches past the end of its document", offset=value)
+        found[buffer[at + 1 : value - 1]] = (kind, value, stop)
+        at = stop
     return found
 
 
@@ -60,20 +75,13 @@ def iter_spans(buffer: bytes, start: int = 0) -> Iterator[tuple[bytes, Span]]:
     """The fields of the document (or array) at ``start``, one by one."""
     end = document_end(buffer, start) - 1
     at = start + 4
-    fixed, counted, find = _FIXED_BYTES, _COUNTED_EXTRA_BYTES, buffer.find
     while at < end:
         kind = buffer[at]
-        value = find(0, at + 1, end) + 1
+        value = buffer.find(0, at + 1, end) + 1
         if not value:
             raise BadBson("a field name does not end", offset=at)
-        size = fixed.get(kind)
-        if size is None:
-            extra = counted.get(kind)
-            if extra is not None:
-                size = int.from_bytes(buffer[value : value + 4], "little") + extra
-            else:
-                size = _regex_bytes(buffer, value, end, kind)
-        stop = value + size
+        size = _FIXED_BYTES.get(kind)
+        stop = value + (_variable_bytes(buffer, value, end, kind) if size is None else size)
         if stop > end:
             raise BadBson("a value reaches past the end of its document", offset=value)
         yield buffer[at + 1 : value - 1], (kind, value, stop)
@@ -111,7 +119,10 @@ def text_of(buffer: bytes, span: Span) -> bytes:
     return buffer[start + 4 : end - 1]
 
 
-def _regex_bytes(buffer: bytes, value: int, end: int, kind: int) -> int:
+def _variable_bytes(buffer: bytes, value: int, end: int, kind: int) -> int:
+    extra = _COUNTED_EXTRA_BYTES.get(kind)
+    if extra is not None:
+        return int.from_bytes(buffer[value : value + 4], "little") + extra
     if kind != REGEX:
         raise BadBson(f"unknown BSON type 0x{kind:02X}", offset=value)
     options = buffer.find(0, value, end) + 1
