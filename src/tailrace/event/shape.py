@@ -1,0 +1,95 @@
+"""What a server's version and a stream's options make of every event.
+
+A ``Shape`` is decided once per stream; builders ask it and nothing else. Versions
+from 4.2 to 8.x differ in tokens (version 2 since 6.1), ``wallTime`` (since 6.0) and
+in which fields each option shows.
+
+Rules: facts/server-semantics, sections 2.2 and 3.6. Knows no entry and no scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tailrace.errors import UnsupportedSource
+
+Version = tuple[int, int, int]
+
+OLDEST_VERSION: Version = (4, 2, 0)
+NEWEST_MAJOR = 8
+LAST_RELEASE = 999
+"""The patch number that stands for "the last release" where none is named."""
+
+
+def parse_version(text: str) -> Version:
+    """``"6.0"`` (its last release) or ``"6.0.5"`` as a comparable triple."""
+    parts = text.strip().split("-")[0].split(".")
+    if not 2 <= len(parts) <= 3 or not all(part.isdigit() for part in parts):
+        raise UnsupportedSource(
+            f"server version {text!r} is not of the form 6.0 or 6.0.5", version=text
+        )
+    major, minor, *patch = map(int, parts)
+    version = (major, minor, patch[0] if patch else LAST_RELEASE)
+    if version < OLDEST_VERSION or major > NEWEST_MAJOR:
+        raise UnsupportedSource(
+            f"server version {text} is not supported: 4.2 to {NEWEST_MAJOR}.x are", version=text
+        )
+    return version
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The version's and the options' answer to every question a builder has."""
+
+    version: Version
+    expanded: bool = False
+    system: bool = False
+    migrations: bool = False
+    raw_updates: bool = False
+    commit_timestamps: bool = False
+    emit_from_migrate: bool = False
+    end_of_transaction: bool = False
+    for_merge: bool = False
+
+    @property
+    def token_version(self) -> int:
+        """The version of the tokens that this release writes."""
+        return 2 if self.version >= (6, 1, 0) else 1
+
+    @property
+    def wall_time(self) -> bool:
+        """Whether events carry ``wallTime``."""
+        return self.version >= (6, 0, 0)
+
+    @property
+    def diffs_only(self) -> bool:
+        """Whether an update that is neither a replacement nor a diff is an error."""
+        return self.version >= (6, 1, 0)
+
+    @property
+    def disambiguates(self) -> bool:
+        """Whether ``showExpandedEvents`` adds ``disambiguatedPaths`` to updates."""
+        return self.version >= (6, 1, 0)
+
+    @property
+    def lone_lsid(self) -> bool:
+        """Whether ``lsid`` or ``txnNumber`` is shown when the other is missing."""
+        return self.version >= (6, 1, 0)
+
+    @property
+    def ns_types(self) -> bool:
+        """Whether ``create`` events say what kind of namespace was made."""
+        return self.version >= (8, 0, 5)
+
+
+PARAMETERS = {
+    "featureFlagEndOfTransactionChangeEvent": "end_of_transaction",
+    "changeStreamsEmitFromMigrate": "emit_from_migrate",
+}
+"""The server parameters that change events, and the trait that each one sets."""
+
+
+def parameter_traits(parameters: Mapping[str, object]) -> dict[str, bool]:
+    """The traits of a shape that a server's parameters decide; others are ignored."""
+    return {trait: parameters.get(name) is True for name, trait in PARAMETERS.items()}
