@@ -1,0 +1,22 @@
+"""The ``tailrace`` command: one module per verb, put together here.
+
+Each module of this room owns one verb: its options, its words on the terminal and
+its exit status. Errors of the package end in one line on standard error; only
+``errors_in_one_line`` knows how.
+"""
+
+from __future__ import annotations
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.callback()
+def tailrace() -> None:
+    """A database's log as an ordered, resumable stream of change events."""
+
+
+def main() -> None:
+    """The entry point of the ``tailrace`` command."""
+    app()
