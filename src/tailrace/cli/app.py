@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import typer
 
+from tailrace.cli.replay import replay
+
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 
 @app.callback()
 def tailrace() -> None:
     """A database's log as an ordered, resumable stream of change events."""
+
+
+app.command()(replay)
 
 
 def main() -> None:

@@ -96,7 +96,7 @@ def _event(
         )
     )
     raw = b"".join(((len(body) + 5).to_bytes(4, "little"), body, b"\x00"))
-    return Event(kind, raw, token, type_bits, entry, image_at)
+    return Event(kind, raw, token, type_bits, entry, image_at, key)
 
 
 def from_migrate(entry: Entry, moulds: Moulds) -> bytes:

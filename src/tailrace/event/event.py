@@ -25,6 +25,10 @@ class Event:
     type_bits: bytes
     entry: Entry
     image_at: int
+    key: bytes | None = None
+    """The ``documentKey`` of a write; None for everything else."""
+    is_control: bool = False
+    """Whether only whoever merges shards may see it."""
 
     @property
     def time(self) -> int:
@@ -60,10 +64,14 @@ def assemble(
     head: bytes,
     wall: bytes,
     body: bytes,
+    plain: bool = False,
 ) -> Event:
-    """An event from its parts: ``head`` follows the time, ``body`` follows the image's slot."""
+    """An event from its parts: ``head`` follows the time, ``body`` follows the image's slot.
+
+    A ``plain`` event shows nothing of its entry's transaction.
+    """
     data, type_bits = token
-    place = entry.place
+    place = None if plain else entry.place
     if place is not None:
         before += transaction_fields(entry)
     front = b"".join(

@@ -11,11 +11,11 @@ Format: facts/server-semantics, section 3. Nothing here knows what an event is.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from struct import unpack_from
 
 from tailrace.errors import BadBson
-from tailrace.raw import Span, iter_spans, spans, text_of
+from tailrace.raw import Span, document, element, iter_spans, spans, string_value, text_of
 from tailrace.raw.elements import ARRAY, BOOL, DATE, DOUBLE, INT32, INT64, OBJECT, STRING, TIMESTAMP
 
 NULL_TIME = 0
@@ -75,6 +75,12 @@ class Entry:
         entry.op = entry.text(b"op") or b""
         entry.namespace = entry.text(b"ns") or b""
         return entry
+
+    def made_up(self, op: bytes, second: bytes, index: int) -> Entry:
+        """An operation that the server adds to this one's transaction: ``o2`` at an index."""
+        raw = document(element(b"op", STRING, string_value(op)), element(b"o2", OBJECT, second))
+        place = self.place
+        return Entry.inner(raw, self, replace(place, index=index) if place else Place(index, 0, 0))
 
     def value(self, name: bytes) -> bytes | None:
         """A field's raw value, or None."""

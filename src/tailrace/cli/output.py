@@ -1,0 +1,83 @@
+"""Words and statuses with which a command ends; one table for all of them.
+
+An error of the package is one line on standard error; its class decides the exit
+status. Events go to standard output as JSON lines or BSON.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from enum import Enum
+
+import typer
+from bson import json_util
+from bson.json_util import CANONICAL_JSON_OPTIONS, RELAXED_JSON_OPTIONS
+from bson.raw_bson import RawBSONDocument
+
+from tailrace.errors import BadDocument, OperatorError, ServerError, TailraceError
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+STATUS_OF: tuple[tuple[type[TailraceError], int], ...] = (
+    (ServerError, 3),
+    (BadDocument, 4),
+    (OperatorError, EXIT_USAGE),
+    (TailraceError, EXIT_FAILED),
+)
+"""The first class that an error is of decides the exit status."""
+
+
+class Format(str, Enum):
+    """How events are written."""
+
+    JSONL = "jsonl"
+    BSON = "bson"
+
+
+@contextlib.contextmanager
+def errors_in_one_line() -> Iterator[None]:
+    """End the command with one line and the status of its error."""
+    try:
+        yield
+        sys.stdout.flush()
+    except TailraceError as error:
+        say(f"tailrace: {' '.join(str(error).split())}")
+        raise typer.Exit(status_of(error)) from None
+    except BrokenPipeError:
+        # Whoever read us is gone; nothing more may be written, also not at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(EXIT_FAILED) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+def status_of(error: TailraceError) -> int:
+    """The exit status of an error."""
+    return next(status for kind, status in STATUS_OF if isinstance(error, kind))
+
+
+def say(line: str) -> None:
+    """One line on standard error."""
+    sys.stderr.write(line + "\n")
+
+
+def event_writer(form: Format, *, relaxed: bool) -> Callable[[bytes], None]:
+    """What writes one event's bytes to standard output."""
+    if form is Format.BSON:
+        write = sys.stdout.buffer.write
+        return lambda raw: _ignore(write(raw))
+    json_options = RELAXED_JSON_OPTIONS if relaxed else CANONICAL_JSON_OPTIONS
+    out = sys.stdout
+
+    def write_line(raw: bytes) -> None:
+        out.write(json_util.dumps(RawBSONDocument(raw), json_options=json_options) + "\n")
+
+    return write_line
+
+
+def _ignore(_written: int) -> None:
+    """A writer's count of bytes is nobody's business."""

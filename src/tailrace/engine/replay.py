@@ -1,0 +1,89 @@
+"""Change streams from oplog archives: the front door of the pure pipeline.
+
+No server is asked: what a stage wants to look up comes from the files of a recording
+(or is not there). Options are checked when ``replay`` is called; what goes wrong
+later is raised after the events before it.
+
+Above every room but the command line; it only joins the reader to the stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import Any
+
+from bson.raw_bson import RawBSONDocument
+from bson.timestamp import Timestamp
+
+from tailrace.errors import BadArchive, BadBson, OptionError
+from tailrace.event.shape import parse_version
+from tailrace.oplog.archive import Archive, Source
+from tailrace.stage.options import Starts, parse_options
+from tailrace.engine.recorded import RecordedLookups
+from tailrace.stage.shard import ShardStream
+
+
+def replay(
+    archive: Source,
+    *,
+    namespace: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    pipeline: Sequence[Mapping[str, Any]] | None = None,
+    documents: Source | None = None,
+    pre_images: Source | None = None,
+    server_version: str = "6.0",
+    server_parameters: Mapping[str, Any] | None = None,
+    start_at_operation_time: Timestamp | None = None,
+    resume_after: Mapping[str, Any] | None = None,
+    start_after: Mapping[str, Any] | None = None,
+) -> Iterator[RawBSONDocument]:
+    """The events that a server of this version makes of an archive's entries, in order.
+
+    Raises ``ServerError`` where the server ends the stream with an error, and
+    ``BadArchive`` where the archive breaks; both after the events before it.
+    """
+    version = parse_version(server_version)
+    parsed = parse_options(
+        options,
+        namespace,
+        version,
+        starts=Starts(start_at_operation_time, resume_after, start_after),
+        parameters=server_parameters,
+    )
+    lookups = RecordedLookups(version, documents=documents, pre_images=pre_images)
+    stream = ShardStream(parsed, lookups, _compiled(pipeline))
+    return _events(Archive(archive), stream, lookups)
+
+
+def _compiled(pipeline: Sequence[Mapping[str, Any]] | None) -> None:
+    """The user's stages; evaluating them is not built yet."""
+    if pipeline:
+        raise OptionError("pipeline stages are not supported yet", option="pipeline")
+
+
+def _events(
+    archive: Archive, stream: ShardStream, lookups: RecordedLookups
+) -> Iterator[RawBSONDocument]:
+    with closing(lookups):
+        entries = _checked(iter(archive), stream)
+        try:
+            for event in stream.run(entries):
+                yield RawBSONDocument(event.raw)
+        except BadBson as error:
+            raise BadArchive(
+                f"{archive.name}: {error} (in the entry at byte {archive.offset})",
+                offset=archive.offset,
+                archive=archive.name,
+            ) from error
+
+
+def _checked(entries: Iterator[bytes], stream: ShardStream) -> Iterator[bytes]:
+    """The entries; with a start, the first of them must lie at or before it."""
+    first = next(entries, None)
+    if first is None:
+        return
+    if stream.options.start:
+        stream.open(first)
+    yield first
+    yield from entries

@@ -1,0 +1,179 @@
+"""The first stage: which oplog entries can become events of this stream at all.
+
+Entries come as raw bytes, in the order of the log; what passes is an ``Entry``. The
+verdict on a plain write depends on its namespace alone and is remembered. The stage
+also keeps the time of the last entry it saw, passed or not: that is how far the
+stream has read.
+
+Rules: facts/server-semantics, section 4.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from tailrace.event.noops import (
+    END_OF_TRANSACTION,
+    NEW_SHARD,
+    RESHARDING_KINDS,
+    kind_of,
+)
+from tailrace.oplog.entry import Entry
+from tailrace.raw import iter_spans, text_of
+from tailrace.raw.elements import ARRAY, STRING
+from tailrace.stage.lookups import Lookups
+from tailrace.stage.options import StreamOptions
+from tailrace.stage.scope import Kind, Patterns
+
+MAX_VERDICTS = 50_000
+"""Past this many namespaces the remembered verdicts start anew."""
+
+ON_A_COLLECTION = frozenset(
+    (b"drop", b"create", b"createIndexes", b"commitIndexBuild", b"dropIndexes", b"collMod")
+)
+INDEX_BUILDS = frozenset((b"startIndexBuild", b"abortIndexBuild"))
+TRANSACTION_ENDS = frozenset((b"applyOps", b"commitTransaction"))
+SHOWN_THOUGH_MIGRATED = frozenset((b"create", b"createIndexes"))
+OLD_COMMANDS = frozenset((b"drop", b"renameCollection", b"dropDatabase"))
+"""The commands that had events before 6.0."""
+
+
+class OplogMatch:
+    """Lets through what a stream of these options looks at."""
+
+    def __init__(self, options: StreamOptions, lookups: Lookups) -> None:
+        shape = options.shape
+        self.scanned = 0
+        """The time of the last entry that was seen."""
+        self._options = options
+        self._lookups = lookups
+        self._patterns = Patterns(options.scope, shape.system)
+        self._verdicts: dict[bytes, bool] = {}
+        self._migrated = shape.migrations
+        on_collection = ON_A_COLLECTION
+        if shape.system and shape.version >= (6, 1, 0):
+            on_collection |= INDEX_BUILDS
+        rules: dict[bytes, Callable[[Entry], bool]] = dict.fromkeys(
+            on_collection, self._on_collection
+        )
+        rules[b"upgradeDowngradeViewlessTimeseries"] = self._on_collection
+        rules[b"renameCollection"] = self._rename
+        if options.scope.kind is not Kind.COLLECTION:
+            rules[b"dropDatabase"] = self._in_database
+        if shape.version < (6, 0, 0):
+            rules = {name: rule for name, rule in rules.items() if name in OLD_COMMANDS}
+        self._commands = rules
+        self._noops = _noop_kinds(options)
+
+    def __call__(self, source: Iterable[bytes]) -> Iterator[Entry]:
+        """Pass on the entries to transform; log order, nothing held back."""
+        start, verdicts, write = self._options.start, self._verdicts, (b"i", b"u", b"d")
+        for raw in source:
+            entry = Entry(raw)
+            self.scanned = time = entry.time
+            if entry.op in write:
+                if time < start:
+                    continue
+                verdict = verdicts.get(entry.namespace)
+                if verdict is None:
+                    verdict = self._judge(entry.namespace)
+                if verdict and (b"fromMigrate" not in entry.fields or self.shows(entry)):
+                    yield entry
+            elif self._other(entry) and time >= start:
+                yield entry
+
+    def operation(self, entry: Entry) -> bool:
+        """Whether an operation (also one inside a transaction) is of this stream."""
+        if entry.op in (b"i", b"u", b"d"):
+            verdict = self._verdicts.get(entry.namespace)
+            return self._judge(entry.namespace) if verdict is None else verdict
+        if entry.op == b"c":
+            rule = self._commands.get(entry.command)
+            return rule is not None and rule(entry)
+        return False
+
+    def shows(self, entry: Entry) -> bool:
+        """Whether an entry is visible although a migration may have written it."""
+        if self._migrated or not entry.flag(b"fromMigrate"):
+            return True
+        return self._options.shape.system and entry.command in SHOWN_THOUGH_MIGRATED
+
+    def touches(self, namespace: bytes) -> bool:
+        """Whether a namespace is of this stream."""
+        return self._patterns.namespace.match(namespace) is not None
+
+    def _judge(self, namespace: bytes) -> bool:
+        if len(self._verdicts) >= MAX_VERDICTS:
+            self._verdicts.clear()
+        views = self._patterns.views if self._options.shape.expanded else None
+        verdict = self.touches(namespace) or bool(views and views.match(namespace))
+        self._verdicts[namespace] = verdict
+        return verdict
+
+    def _other(self, entry: Entry) -> bool:
+        if entry.op == b"c":
+            if entry.command in TRANSACTION_ENDS:
+                return self._transaction(entry) and self.shows(entry)
+            if entry.command == b"abortTransaction":
+                self._lookups.forget(entry)
+            return self.operation(entry) and self.shows(entry)
+        return entry.op == b"n" and bool(self._noops) and self._noop(entry) and self.shows(entry)
+
+    def _transaction(self, entry: Entry) -> bool:
+        """Only the entry that ends a transaction passes; the ones before it are kept."""
+        if entry.command == b"commitTransaction":
+            return entry.is_commit
+        span = entry.body[b"applyOps"]
+        if span[0] != ARRAY:
+            return False
+        if entry.is_partial or entry.is_prepare:
+            self._lookups.remember(entry)
+            return False
+        return True
+
+    def _on_collection(self, entry: Entry) -> bool:
+        if not self._patterns.command.match(entry.namespace):
+            return False
+        span = entry.body[entry.command]
+        if span[0] != STRING:
+            return False
+        return self._patterns.collection.match(text_of(entry.raw, span)) is not None
+
+    def _rename(self, entry: Entry) -> bool:
+        if not self._patterns.command.match(entry.namespace):
+            return False
+        spans = (entry.body.get(b"renameCollection"), entry.body.get(b"to"))
+        return any(
+            span is not None and span[0] == STRING and self.touches(text_of(entry.raw, span))
+            for span in spans
+        )
+
+    def _in_database(self, entry: Entry) -> bool:
+        return self._patterns.command.match(entry.namespace) is not None
+
+    def _noop(self, entry: Entry) -> bool:
+        kind = kind_of(entry)
+        if kind not in self._noops:
+            return False
+        if kind != END_OF_TRANSACTION:
+            return self.touches(entry.namespace)
+        span = entry.second[kind]
+        return span[0] == ARRAY and any(
+            each[0] == STRING and self.touches(text_of(entry.raw, each))
+            for _, each in iter_spans(entry.raw, span[1])
+        )
+
+
+def _noop_kinds(options: StreamOptions) -> frozenset[bytes]:
+    """The no-op kinds that a stream looks at."""
+    shape = options.shape
+    kinds = set(RESHARDING_KINDS[:2])
+    if shape.version >= (6, 0, 0):
+        kinds |= {b"shardCollection", b"refineCollectionShardKey", b"reshardCollection"}
+        if shape.end_of_transaction:
+            kinds.add(END_OF_TRANSACTION)
+        if shape.system:
+            kinds |= {b"migrateLastChunkFromShard", b"reshardBlockingWrites"}
+    if shape.for_merge:
+        kinds.add(NEW_SHARD)
+    return frozenset(kinds)

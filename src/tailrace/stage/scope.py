@@ -1,0 +1,79 @@
+"""What a stream watches: one collection, one database, or the whole deployment.
+
+The patterns are the server's own (facts/server-semantics, section 4.1), compiled
+over bytes: internal databases and system collections are left out, and
+``showSystemEvents`` lets a few of the latter in.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from tailrace.errors import OptionError
+
+_ANY_DATABASE = rb"(?!(?:admin|config|local)\.)[^.]+"
+_ANY_COLLECTION = rb"(?!(?:\$|system\.))"
+_ANY_COLLECTION_OR_SYSTEM = rb"(?!(?:\$|system\.(?!(?:js$|resharding\.|buckets\.|views$))))"
+COMMAND = b"$cmd"
+
+
+class Kind(Enum):
+    """The three widths of a scope."""
+
+    COLLECTION = "collection"
+    DATABASE = "database"
+    CLUSTER = "cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a stream watches."""
+
+    kind: Kind
+    database: bytes = b"admin"
+    collection: bytes = b""
+
+    @classmethod
+    def parse(cls, namespace: str | None) -> Scope:
+        """None is the whole deployment, ``db`` a database, ``db.coll`` a collection."""
+        if namespace is None:
+            return cls(Kind.CLUSTER)
+        if not isinstance(namespace, str):
+            kind = type(namespace).__name__
+            raise OptionError(f"namespace must be a string, not {kind}", option="namespace")
+        database, dot, collection = namespace.partition(".")
+        if not database or (dot and not collection) or "\x00" in namespace:
+            raise OptionError(
+                f"namespace {namespace!r} is neither a database nor db.collection",
+                option="namespace",
+            )
+        raw = database.encode(), collection.encode()
+        return cls(Kind.COLLECTION if dot else Kind.DATABASE, *raw)
+
+    def __str__(self) -> str:
+        parts = (self.database, self.collection) if self.collection else (self.database,)
+        text = b".".join(parts).decode(errors="replace")
+        return "the whole deployment" if self.kind is Kind.CLUSTER else text
+
+
+class Patterns:
+    """The compiled patterns of a scope."""
+
+    def __init__(self, scope: Scope, show_system: bool) -> None:
+        collections = _ANY_COLLECTION_OR_SYSTEM if show_system else _ANY_COLLECTION
+        if scope.kind is Kind.CLUSTER:
+            database, exact = _ANY_DATABASE, None
+        else:
+            database = re.escape(scope.database)
+            exact = re.escape(scope.collection) if scope.kind is Kind.COLLECTION else None
+        inside = collections if exact is None else exact + rb"\Z"
+        self.namespace = re.compile(rb"^%b\.%b" % (database, inside), re.DOTALL)
+        self.collection = re.compile(rb"^%b" % inside, re.DOTALL)
+        self.command = re.compile(rb"^%b\.\$cmd\Z" % database, re.DOTALL)
+        self.views = (
+            None
+            if exact is not None
+            else re.compile(rb"^%b\.system.views\Z" % database, re.DOTALL)
+        )

@@ -1,0 +1,102 @@
+"""One shard's stages, put together in the server's order.
+
+A ``ShardStream`` takes raw entries in log order, in batches of any size, and gives
+events; ``position`` is the token from which a consumer of all of them goes on. A
+batch's boundary never changes the result. Nothing here reads or waits.
+
+Rules: facts/server-semantics, sections 4.2 and 4.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from tailrace.event.event import Event
+from tailrace.stage.images import AddImages
+from tailrace.stage.invalidate import CheckInvalidate
+from tailrace.stage.limit import check_size
+from tailrace.stage.lookups import Lookups, NoLookups
+from tailrace.stage.match import OplogMatch
+from tailrace.stage.options import StreamOptions
+from tailrace.stage.resume import CheckResumability, EnsureToken, check_history
+from tailrace.stage.transform import Transform, only_classic
+from tailrace.stage.user import Pipeline, UserPipeline
+from tailrace.stage.unwind import UnwindTransactions
+from tailrace.token import high_water_mark
+
+Stage = Callable[[Iterable[Any]], Iterator[Any]]
+
+
+class ShardStream:
+    """The change stream of one shard (or replica set), fed from its log."""
+
+    def __init__(
+        self,
+        options: StreamOptions,
+        lookups: Lookups | None = None,
+        pipeline: Pipeline | None = None,
+    ) -> None:
+        lookups = lookups or NoLookups()
+        self.options = options
+        self._match = OplogMatch(options, lookups)
+        self._invalidate = CheckInvalidate(options)
+        self._last: tuple[int, bytes, bytes] = (0, b"", b"")
+        client = options.client_token
+        version = options.shape.token_version
+        if client is not None and not client.is_high_water_mark:
+            version = max(version, client.version)
+            self._last = (client.cluster_time, client.data, client.type_bits)
+        self._version = version
+        self._stages = self._assemble(options, lookups, pipeline)
+
+    def _assemble(
+        self, options: StreamOptions, lookups: Lookups, pipeline: Pipeline | None
+    ) -> list[Stage]:
+        client = options.client_token
+        resumes = client is not None and not client.is_high_water_mark
+        images = AddImages.wanted(options)
+        stages: list[Stage | None] = [
+            self._match,
+            UnwindTransactions(self._match, options.shape, lookups),
+            Transform(options),
+            self._invalidate,
+            CheckResumability(client) if client is not None and resumes else None,
+            AddImages(options, lookups) if images else None,
+            EnsureToken(client) if client is not None and resumes else None,
+            None if options.shape.expanded else only_classic,
+            UserPipeline(pipeline) if pipeline is not None else None,
+        ]
+        return [stage for stage in stages if stage is not None]
+
+    def open(self, oldest: bytes) -> None:
+        """Check, before the first batch, that the log reaches back to the start."""
+        check_history(oldest, self.options.start)
+
+    def run(self, entries: Iterable[bytes]) -> Iterator[Event]:
+        """The events of these entries; take all of them before feeding the next batch."""
+        source: Iterable[Any] = entries
+        for stage in self._stages:
+            source = stage(source)
+        for event in source:
+            self._last = (event.entry.time, event.token, event.type_bits)
+            yield check_size(event)
+
+    @property
+    def ended(self) -> bool:
+        """Whether an invalidate ended the stream."""
+        return self._invalidate.ended
+
+    @property
+    def scanned(self) -> int:
+        """The time of the last entry that was looked at."""
+        return self._match.scanned
+
+    @property
+    def position(self) -> tuple[bytes, bytes]:
+        """The token, and its type bits, to go on from once a whole batch was taken."""
+        time, data, type_bits = self._last
+        reached = max(self._match.scanned, self.options.start)
+        if self.ended or reached <= time:
+            return data, type_bits
+        return high_water_mark(reached, self._version), b""

@@ -1,0 +1,128 @@
+"""Transactions taken apart: the operations inside ``applyOps``, in their order.
+
+A transaction may span entries, each pointing to the one before it; the walk goes
+back from the entry that ends it to the first, then forwards, one entry at a time, so
+that a transaction of any size needs the memory of a few entries. Every operation
+counts in ``txnOpIndex``, also those that the stream does not show. An entry that left
+the log makes the whole transaction ChangeStreamHistoryLost: never a part of one.
+
+Rules: facts/server-semantics, section 3.7, and facts/sharded, section 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tailrace.errors import ServerError
+from tailrace.event.noops import end_of_transaction
+from tailrace.event.shape import Shape
+from tailrace.oplog.entry import NULL_TIME, Entry, Place, number_of
+from tailrace.raw.elements import INT64
+from tailrace.stage.lookups import Lookups
+from tailrace.stage.match import TRANSACTION_ENDS, OplogMatch
+
+HISTORY_LOST = 286
+NOOP_INSIDE = 5543809
+KEPT_BYTES = 16 << 20
+"""Entries of the walk back that are kept for the way forwards; the rest is read again."""
+
+
+class UnwindTransactions:
+    """Replaces the entry that ends a transaction by the operations in it."""
+
+    def __init__(self, match: OplogMatch, shape: Shape, lookups: Lookups) -> None:
+        self._match = match
+        self._shape = shape
+        self._lookups = lookups
+
+    def __call__(self, source: Iterable[Entry]) -> Iterator[Entry]:
+        """Pass on plain entries, and each transaction's operations lazily."""
+        for entry in source:
+            if entry.op == b"c" and entry.command in TRANSACTION_ENDS:
+                yield from self._operations(entry)
+                self._lookups.forget(entry)
+            else:
+                yield entry
+
+    def _operations(self, last: Entry) -> Iterator[Entry]:
+        separate = _applied_separately(last)
+        shown = _identity(last, self._shape) if not separate else (None, None)
+        commit_time = self._commit_time(last)
+        touched: set[bytes] = set()
+        index = 0
+        for part in self._parts(last, separate):
+            for at, raw in enumerate(part.apply_ops()):
+                place = Place(index, at, part.time, *shown, commit_time)
+                entry = Entry.inner(raw, last, place)
+                index += 1
+                if entry.op == b"n":
+                    raise ServerError("a no-op inside a transaction", code=NOOP_INSIDE)
+                if self._shape.end_of_transaction:
+                    touched.add(entry.namespace)
+                if self._match.operation(entry) and self._match.shows(entry):
+                    yield entry
+        if touched and all(shown) and last.command == b"applyOps":
+            yield from self._end(last, index, sorted(touched), shown)
+
+    def _end(
+        self, last: Entry, index: int, touched: list[bytes], shown: tuple[bytes | None, ...]
+    ) -> Iterator[Entry]:
+        if any(map(self._match.touches, touched)):
+            first = Entry.inner(last.raw, last, Place(0, 0, last.time, *shown))
+            yield end_of_transaction(first, index, touched)
+
+    def _commit_time(self, last: Entry) -> int | None:
+        if not self._shape.commit_timestamps:
+            return None
+        span = last.body.get(b"commitTimestamp")
+        return int.from_bytes(last.raw[span[1] : span[2]], "little") if span else None
+
+    def _parts(self, last: Entry, separate: bool) -> Iterator[Entry]:
+        """The transaction's ``applyOps`` entries, first to last."""
+        ends_itself = last.command == b"applyOps"
+        if separate or not last.previous:
+            if ends_itself:
+                yield last
+            return
+        times: list[int] = []
+        kept: dict[int, Entry] = {}
+        kept_bytes = 0
+        time = last.previous
+        while time not in (None, NULL_TIME):
+            part = self._entry(time)
+            times.append(time)
+            kept_bytes += len(part.raw)
+            if kept_bytes <= KEPT_BYTES:
+                kept[time] = part
+            time = part.previous
+        for time in reversed(times):
+            yield kept.pop(time, None) or self._entry(time)
+        if ends_itself:
+            yield last
+
+    def _entry(self, time: int) -> Entry:
+        raw = self._lookups.entry(time)
+        if raw is None:
+            raise ServerError(
+                "an earlier entry of a transaction is no longer in the oplog",
+                code=HISTORY_LOST,
+                time=time,
+            )
+        return Entry(raw)
+
+
+def _applied_separately(entry: Entry) -> bool:
+    """Whether the operations share an entry but no transaction: batched retryable inserts."""
+    return bool(number_of(entry.raw, entry.fields.get(b"multiOpType")))
+
+
+def _identity(entry: Entry, shape: Shape) -> tuple[bytes | None, bytes | None]:
+    """``lsid`` and ``txnNumber`` as the events show them."""
+    number = entry.fields.get(b"txnNumber")
+    lsid = entry.sub_document(b"lsid") if b"lsid" in entry.fields else None
+    shown = entry.value(b"txnNumber") if number and number[0] == INT64 else None
+    if not shape.lone_lsid and (lsid is None or shown is None):
+        return None, None
+    return lsid, shown
+
+
