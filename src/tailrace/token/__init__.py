@@ -1,1 +1,6 @@
-"""The token room."""
+"""KeyString and resume tokens: the order of a stream, and every place in it."""
+
+from tailrace.token.layout import event_token, high_water_mark, invalidate_token
+from tailrace.token.mould import TokenMould
+
+__all__ = ["TokenMould", "event_token", "high_water_mark", "invalidate_token"]
