@@ -23,6 +23,8 @@ from tailrace.raw.elements import ARRAY, BOOL, OBJECT, STRING
 from tailrace.token import event_token
 
 UNKNOWN_COMMAND = 6654400
+EXPANDED_TOKENS = 2
+"""From this version on, the tokens of classic events name their type too."""
 CLASSIC = frozenset(
     (
         b"insert",
@@ -69,7 +71,7 @@ def finish(
     """The event of what an entry said; its token identifies it by type and description."""
     shape, version = moulds.shape, moulds.version
     uuid = entry.uuid
-    if identifier is None and (version >= 2 or said.operation not in CLASSIC):
+    if identifier is None and (version >= EXPANDED_TOKENS or said.operation not in CLASSIC):
         identifier = identifier_of(said)
     head = uuid_element(uuid) if shape.expanded else b""
     body = [ns_element(said.namespace)] if said.namespace else []

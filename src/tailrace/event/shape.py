@@ -78,6 +78,11 @@ class Shape:
         return self.version >= (6, 1, 0)
 
     @property
+    def shows_resharding(self) -> bool:
+        """Whether ``showSystemEvents`` shows a resharding's temporary collection."""
+        return self.version >= (6, 1, 0)
+
+    @property
     def ns_types(self) -> bool:
         """Whether ``create`` events say what kind of namespace was made."""
         return self.version >= (8, 0, 5)

@@ -9,7 +9,7 @@ Reference: change_stream_events, group 4. Rules: facts/server-semantics, section
 from __future__ import annotations
 
 from tailrace.errors import ServerError
-from tailrace.event.commands import Described, identifier_of, rest, wall_element
+from tailrace.event.commands import CLASSIC, EXPANDED_TOKENS, Described, identifier_of, rest, wall_element
 from tailrace.event.event import Event, assemble
 from tailrace.event.mould import Moulds, ns_element
 from tailrace.oplog.entry import Entry
@@ -45,10 +45,12 @@ def build_view(entry: Entry, moulds: Moulds) -> Event:
     if shape.ns_types and operation == b"create":
         parts.append(element(b"nsType", STRING, string_value(_kind(entry))))
     index = entry.place.index if entry.place else 0
+    classic = moulds.version < EXPANDED_TOKENS and operation in CLASSIC
+    identifier = None if classic else identifier_of(said)
     return assemble(
         operation,
         entry,
-        event_token(moulds.version, entry.time, index, entry.uuid, identifier_of(said)),
+        event_token(moulds.version, entry.time, index, entry.uuid, identifier),
         head=b"",
         wall=wall_element(entry, shape),
         body=b"".join(parts),

@@ -47,7 +47,7 @@ class OplogMatch:
         """The time of the last entry that was seen."""
         self._options = options
         self._lookups = lookups
-        self._patterns = Patterns(options.scope, shape.system)
+        self._patterns = Patterns(options.scope, shape)
         self._verdicts: dict[bytes, bool] = {}
         self._migrated = shape.migrations
         on_collection = ON_A_COLLECTION

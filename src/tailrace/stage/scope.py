@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tailrace.errors import OptionError
+from tailrace.event.shape import Shape
 
 _ANY_DATABASE = rb"(?!(?:admin|config|local)\.)[^.]+"
 _ANY_COLLECTION = rb"(?!(?:\$|system\.))"
-_ANY_COLLECTION_OR_SYSTEM = rb"(?!(?:\$|system\.(?!(?:js$|resharding\.|buckets\.|views$))))"
+_SOME_SYSTEM = rb"(?!(?:\$|system\.(?!(?:js$|resharding\.|buckets\.|views$))))"
+_SOME_SYSTEM_6_0 = rb"(?!(?:\$|system\.(?!(?:js$|buckets\.|views$))))"
+"""6.0 keeps a resharding's temporary collection to itself."""
 COMMAND = b"$cmd"
 
 
@@ -61,8 +64,9 @@ class Scope:
 class Patterns:
     """The compiled patterns of a scope."""
 
-    def __init__(self, scope: Scope, show_system: bool) -> None:
-        collections = _ANY_COLLECTION_OR_SYSTEM if show_system else _ANY_COLLECTION
+    def __init__(self, scope: Scope, shape: Shape) -> None:
+        some_system = _SOME_SYSTEM if shape.shows_resharding else _SOME_SYSTEM_6_0
+        collections = some_system if shape.system else _ANY_COLLECTION
         if scope.kind is Kind.CLUSTER:
             database, exact = _ANY_DATABASE, None
         else:
