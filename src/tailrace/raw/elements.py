@@ -11,6 +11,7 @@ else. This room knows no oplog, no event and no token.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from struct import Struct
 
 from tailrace.errors import BadBson
 
@@ -36,6 +37,7 @@ _FIXED_BYTES = {
     MAX_KEY: 0,
     MIN_KEY: 0,
 }
+_INT32 = Struct("<i").unpack_from
 _COUNTED_EXTRA_BYTES = {
     STRING: 4,
     OBJECT: 0,
@@ -56,14 +58,22 @@ def spans(buffer: bytes, start: int = 0) -> dict[bytes, Span]:
     found: dict[bytes, Span] = {}
     end = document_end(buffer, start) - 1
     at = start + 4
-    fixed, find = _FIXED_BYTES, buffer.find
+    fixed, counted, find, int32 = _FIXED_BYTES, _COUNTED_EXTRA_BYTES, buffer.find, _INT32
     while at < end:
         kind = buffer[at]
         value = find(0, at + 1, end) + 1
         if not value:
             raise BadBson("a field name does not end", offset=at)
         size = fixed.get(kind)
-        stop = value + (_variable_bytes(buffer, value, end, kind) if size is None else size)
+        if size is None:
+            extra = counted.get(kind)
+            if extra is None or value + 4 > end:
+                size = _variable_bytes(buffer, value, end, kind)
+            else:
+                size = int32(buffer, value)[0] + extra
+                if size < extra:
+                    raise BadBson("a value of negative length", offset=value)
+        stop = value + size
         if stop > end:
             raise BadBson("a value reaches past the end of its document", offset=value)
         found[buffer[at + 1 : value - 1]] = (kind, value, stop)
@@ -122,7 +132,10 @@ def text_of(buffer: bytes, span: Span) -> bytes:
 def _variable_bytes(buffer: bytes, value: int, end: int, kind: int) -> int:
     extra = _COUNTED_EXTRA_BYTES.get(kind)
     if extra is not None:
-        return int.from_bytes(buffer[value : value + 4], "little") + extra
+        size = int.from_bytes(buffer[value : value + 4], "little", signed=True)
+        if value + 4 > end or size < 0:
+            raise BadBson("a value whose length is no length", offset=value)
+        return size + extra
     if kind != REGEX:
         raise BadBson(f"unknown BSON type 0x{kind:02X}", offset=value)
     options = buffer.find(0, value, end) + 1
