@@ -13,7 +13,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 from tailrace.embedded.folder import ServerFolder
 from tailrace.errors import ServerStartFailed

@@ -1,0 +1,6 @@
+"""The plugins of the test run, one concern each."""
+
+pytest_plugins = [
+    "tests.support.mongodb",
+    "tests.support.server_logs",
+]
