@@ -59,7 +59,6 @@ NOT_PURE = frozenset(
         "concurrent",
         "ctypes",
         "http",
-        "io",
         "multiprocessing",
         "mmap",
         "os",
@@ -84,13 +83,12 @@ NOT_PURE = frozenset(
         "threading",
         "time",
         "urllib",
-        "uuid",
     )
 )
 """Modules that a pure room must not import."""
 
-CLOCK_READERS = frozenset({"now", "today", "utcnow"})
-"""Methods of ``datetime`` that a pure room must not call."""
+CLOCK_READERS = frozenset({"now", "today", "utcnow", "uuid1", "uuid4"})
+"""Methods of ``datetime`` and ``uuid`` that a pure room must not call."""
 
 ONLY_IN = {
     "pyspark": ("spark",),
