@@ -78,8 +78,9 @@ def demo() -> None:
     """Write to a MongoDB of its own and show the change events as they come."""
     with errors_in_one_line():
         console = Console(soft_wrap=True, highlight=False)
+        replica_set = ReplicaSet()
         console.print("Starting a MongoDB for this demo ...")
-        with ReplicaSet() as replica_set:
+        with replica_set:
             console.print(f"MongoDB {replica_set.version} at {replica_set.uri}")
             tell(console, replica_set.client(), replica_set.version)
         console.print("The server is gone, and its files with it.")

