@@ -15,13 +15,13 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from pymongo import MongoClient
-from pymongo.errors import PyMongoError
+from pymongo.errors import OperationFailure, PyMongoError
 
 from tailrace.embedded.binaries import mongod
 from tailrace.embedded.folder import ServerFolder
 from tailrace.embedded.mongod import MongodOptions, patience_s
 from tailrace.embedded.node import Client, Node
-from tailrace.embedded.ports import free_port
+from tailrace.embedded.ports import chosen_port, free_port
 from tailrace.embedded.process import POLL_S
 from tailrace.errors import OptionError, ServerStartFailed
 
@@ -50,7 +50,7 @@ class ReplicaSet:
         self.options = MongodOptions(**options)
         self.build = mongod(binary)
         self.nodes: list[Node] = []
-        self._ports = [port or free_port(), *(free_port() for _ in range(nodes - 1))]
+        self._ports = [chosen_port(port), *(free_port() for _ in range(nodes - 1))]
         self._folder: ServerFolder | None = None
         self._clients: list[Client] = []
         self._version = ""
@@ -96,6 +96,7 @@ class ReplicaSet:
             node.await_up()
         first = self.nodes[0]
         first.command("replSetInitiate", self._configuration())
+        self.step_up(first)
         self.await_members()
         self._version = str(first.client.server_info()["version"])
 
@@ -121,6 +122,17 @@ class ReplicaSet:
     def uri(self) -> str:
         """The set's connection string."""
         return f"mongodb://{self.hosts}/?replicaSet={self.name}"
+
+    @property
+    def running(self) -> bool:
+        """Whether the process of every node is there."""
+        return all(node.process.running for node in self.nodes)
+
+    def description(self) -> list[str]:
+        """What somebody who uses it by hand wants to know, line by line."""
+        what = f"MongoDB {self.version}, replica set {self.name} of {len(self.nodes)}"
+        logs = [str(node.process.log) for node in self.nodes]
+        return [what, f"logs: {', '.join(logs)}"]
 
     def client(self, **options: Any) -> Client:
         """A new client of the set, closed with it at the latest."""
@@ -155,6 +167,18 @@ class ReplicaSet:
         else:
             old.command("replSetStepDown", seconds, secondaryCatchUpPeriodSecs=CATCH_UP_S)
         return self.primary()
+
+    def step_up(self, node: Node) -> None:
+        """Have a node elected now, not when a time-out says so; it must reach a majority."""
+
+        def elected() -> bool | None:
+            # Refused while a voter does not know the set yet, or lags behind.
+            with contextlib.suppress(OperationFailure):
+                node.command("replSetStepUp")
+                return True
+            return None
+
+        self._wait(elected, f"election of {node.name}")
 
     def kill(self, node: Node) -> None:
         """End a node as a power cut would."""

@@ -43,7 +43,7 @@ class Watchdog:
     def forget_parent(self) -> None:
         """In a forked child: let go of the pipe, so that only the parent's death counts."""
         if self._process is not None and self._process.stdin is not None:
-            os.close(self._process.stdin.fileno())
+            self._process.stdin.close()
         self._process = None
         self._lock = threading.Lock()
 
@@ -66,6 +66,7 @@ def _start() -> subprocess.Popen[bytes]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
         cwd="/",
+        bufsize=0,  # a forked child must have nothing to flush when it lets go
     )
 
 
