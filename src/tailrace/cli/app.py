@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import typer
 
+from tailrace.cli.dev import dev
 from tailrace.cli.replay import replay
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -20,6 +21,7 @@ def tailrace() -> None:
 
 
 app.command()(replay)
+app.add_typer(dev, name="dev")
 
 
 def main() -> None:
