@@ -36,6 +36,7 @@ CODE_NAMES = {
     73: "InvalidNamespace",
     136: "CappedPositionLost",
     166: "CommandNotSupportedOnView",
+    207: "InvalidUUID",
     234: "RetryChangeStream",
     237: "CursorKilled",
     260: "InvalidResumeToken",

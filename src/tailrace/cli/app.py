@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import typer
 
-from tailrace.cli.dev import dev
+from tailrace.cli import dev, token
 from tailrace.cli.replay import replay
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -21,7 +21,8 @@ def tailrace() -> None:
 
 
 app.command()(replay)
-app.add_typer(dev, name="dev")
+app.add_typer(dev.app, name="dev")
+app.add_typer(token.app, name="token")
 
 
 def main() -> None:

@@ -28,7 +28,7 @@ WATCH_S = 0.5
 END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """What ends the command as Ctrl-C does."""
 
-dev = typer.Typer(no_args_is_help=True, help="Servers for development.")
+app = typer.Typer(no_args_is_help=True, help="Servers for development.")
 
 
 class Kind(str, Enum):
@@ -77,12 +77,12 @@ STARTERS: dict[Kind, Callable[[Wish], AbstractContextManager[Server]]] = {
 }
 
 
-@dev.callback()
+@app.callback()
 def servers() -> None:
     """Servers for development."""
 
 
-@dev.command()
+@app.command()
 def up(
     kind: Annotated[Kind, typer.Argument(help="What to start.")],
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="A free one without.")] = None,

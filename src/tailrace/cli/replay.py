@@ -61,4 +61,4 @@ def replay(
         )
         write = event_writer(form, relaxed=relaxed)
         for event in events:
-            write(event.raw)
+            write(bytes(event.raw))

@@ -17,7 +17,6 @@ from bson.timestamp import Timestamp
 from tailrace.errors import OptionError
 
 _TIMESTAMP = re.compile(r"(?:Timestamp\()?\s*(\d+)\s*,\s*(\d+)\s*\)?")
-_HEX = re.compile(r"[0-9A-Fa-f]+")
 UINT32_MAX = (1 << 32) - 1
 
 
@@ -51,9 +50,9 @@ def token_document(name: str, text: str | None) -> dict[str, Any] | None:
     """A resume token: its hex string, or the document that holds it."""
     if text is None:
         return None
-    if _HEX.fullmatch(text.strip()):
-        return {"_data": text.strip()}
-    return json_object(name, text)
+    if text.lstrip().startswith("{"):
+        return json_object(name, text)
+    return {"_data": text.strip()}
 
 
 def cluster_time(name: str, text: str | None) -> Timestamp | None:

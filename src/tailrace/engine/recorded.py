@@ -129,5 +129,3 @@ def _of_kind(fields: dict[bytes, Span], name: bytes, kind: int) -> Span:
     if span is None or span[0] != kind:
         raise BadDocument(f"a row without {name.decode()}, or with another type of it", field=name)
     return span
-
-

@@ -16,11 +16,11 @@ from typing import Any
 from bson.raw_bson import RawBSONDocument
 from bson.timestamp import Timestamp
 
+from tailrace.engine.recorded import RecordedLookups
 from tailrace.errors import BadArchive, BadBson, OptionError
 from tailrace.event.shape import parse_version
 from tailrace.oplog.archive import Archive, Source
 from tailrace.stage.options import Starts, parse_options
-from tailrace.engine.recorded import RecordedLookups
 from tailrace.stage.shard import ShardStream
 
 
@@ -52,14 +52,10 @@ def replay(
         parameters=server_parameters,
     )
     lookups = RecordedLookups(version, documents=documents, pre_images=pre_images)
-    stream = ShardStream(parsed, lookups, _compiled(pipeline))
-    return _events(Archive(archive), stream, lookups)
-
-
-def _compiled(pipeline: Sequence[Mapping[str, Any]] | None) -> None:
-    """The user's stages; evaluating them is not built yet."""
     if pipeline:
         raise OptionError("pipeline stages are not supported yet", option="pipeline")
+    stream = ShardStream(parsed, lookups)
+    return _events(Archive(archive), stream, lookups)
 
 
 def _events(

@@ -65,9 +65,7 @@ def build_command(entry: Entry, moulds: Moulds) -> Event:
     return finish(entry, moulds, describe(entry, moulds.shape))
 
 
-def finish(
-    entry: Entry, moulds: Moulds, said: Described, identifier: bytes | None = None
-) -> Event:
+def finish(entry: Entry, moulds: Moulds, said: Described, identifier: bytes | None = None) -> Event:
     """The event of what an entry said; its token identifies it by type and description."""
     shape, version = moulds.shape, moulds.version
     uuid = entry.uuid
@@ -160,7 +158,7 @@ def _create(entry: Entry, shape: Shape) -> Described:
     )
 
 
-def _indexes(kind: bytes, value: bytes) -> bytes:
+def _indexes(kind: int, value: bytes) -> bytes:
     return document(element(b"indexes", kind, value))
 
 

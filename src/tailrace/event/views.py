@@ -9,7 +9,14 @@ Reference: change_stream_events, group 4. Rules: facts/server-semantics, section
 from __future__ import annotations
 
 from tailrace.errors import ServerError
-from tailrace.event.commands import CLASSIC, EXPANDED_TOKENS, Described, identifier_of, rest, wall_element
+from tailrace.event.commands import (
+    CLASSIC,
+    EXPANDED_TOKENS,
+    Described,
+    identifier_of,
+    rest,
+    wall_element,
+)
 from tailrace.event.event import Event, assemble
 from tailrace.event.mould import Moulds, ns_element
 from tailrace.oplog.entry import Entry

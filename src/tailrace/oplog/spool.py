@@ -18,7 +18,7 @@ class TransactionSpool:
     """Entries by their time, until their transaction ends."""
 
     def __init__(self) -> None:
-        self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)
+        self._file = tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES)  # noqa: SIM115 - see close
         self._places: dict[int, tuple[int, int, int]] = {}
         self._end = 0
 

@@ -37,10 +37,11 @@ class AddImages:
     @classmethod
     def wanted(cls, options: StreamOptions) -> bool:
         """Whether a stream of these options shows any image."""
-        return (
-            options.full_document in (LOOKUP, WHEN_AVAILABLE, REQUIRED)
-            or options.before_change in (WHEN_AVAILABLE, REQUIRED)
-        )
+        return options.full_document in (
+            LOOKUP,
+            WHEN_AVAILABLE,
+            REQUIRED,
+        ) or options.before_change in (WHEN_AVAILABLE, REQUIRED)
 
     def __call__(self, source: Iterable[Event]) -> Iterator[Event]:
         """The same events, with their images."""
@@ -62,9 +63,7 @@ class AddImages:
         if self._after == LOOKUP:
             entry = event.entry
             key, uuid = event.key or b"", entry.uuid or b""
-            event.with_full_document(
-                self._lookups.document(entry.namespace, uuid, key, entry.time)
-            )
+            event.with_full_document(self._lookups.document(entry.namespace, uuid, key, entry.time))
         elif self._after in (WHEN_AVAILABLE, REQUIRED):
             before = self._pre_image(event) if before is None else before
             if before is None and self._after == REQUIRED:

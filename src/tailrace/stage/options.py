@@ -153,7 +153,9 @@ def _raw_options(options: Any) -> bytes:
     try:
         return bson.encode(options)
     except (BSONError, TypeError, OverflowError) as error:
-        raise OptionError(f"options cannot be written as BSON: {error}", option="options") from error
+        raise OptionError(
+            f"options cannot be written as BSON: {error}", option="options"
+        ) from error
 
 
 def _known(raw: bytes, version: Version, caller: Caller) -> dict[bytes, Span]:
@@ -221,8 +223,7 @@ def _scope(namespace: str | None, raw: bytes, found: Mapping[bytes, Span]) -> Sc
     )
     if internal:
         raise ServerError(
-            "$changeStream may not be opened on the internal "
-            f"{scope.database.decode()} database",
+            f"$changeStream may not be opened on the internal {scope.database.decode()} database",
             code=INVALID_NAMESPACE,
         )
     if scope.collection.startswith(b"system.") and not _true(
@@ -259,9 +260,7 @@ def _with_start(
         return parsed
     token = tokens[0]
     _check_token(token, parsed.scope, resuming=bool(resumes))
-    return replace(
-        parsed, start=token.cluster_time, client_token=token, started_after=bool(afters)
-    )
+    return replace(parsed, start=token.cluster_time, client_token=token, started_after=bool(afters))
 
 
 def _check_token(token: ResumeToken, scope: Scope, *, resuming: bool) -> None:

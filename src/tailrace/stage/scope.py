@@ -77,7 +77,5 @@ class Patterns:
         self.collection = re.compile(rb"^%b" % inside, re.DOTALL)
         self.command = re.compile(rb"^%b\.\$cmd\Z" % database, re.DOTALL)
         self.views = (
-            None
-            if exact is not None
-            else re.compile(rb"^%b\.system.views\Z" % database, re.DOTALL)
+            None if exact is not None else re.compile(rb"^%b\.system.views\Z" % database, re.DOTALL)
         )

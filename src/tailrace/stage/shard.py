@@ -21,8 +21,8 @@ from tailrace.stage.match import OplogMatch
 from tailrace.stage.options import StreamOptions
 from tailrace.stage.resume import CheckResumability, EnsureToken, check_history
 from tailrace.stage.transform import Transform, only_classic
-from tailrace.stage.user import Pipeline, UserPipeline
 from tailrace.stage.unwind import UnwindTransactions
+from tailrace.stage.user import Pipeline, UserPipeline
 from tailrace.token import high_water_mark
 
 Stage = Callable[[Iterable[Any]], Iterator[Any]]

@@ -46,13 +46,13 @@ class UnwindTransactions:
 
     def _operations(self, last: Entry) -> Iterator[Entry]:
         separate = _applied_separately(last)
-        shown = _identity(last, self._shape) if not separate else (None, None)
+        lsid, number = (None, None) if separate else _identity(last, self._shape)
         commit_time = self._commit_time(last)
         touched: set[bytes] = set()
         index = 0
         for part in self._parts(last, separate):
             for at, raw in enumerate(part.apply_ops()):
-                place = Place(index, at, part.time, *shown, commit_time)
+                place = Place(index, at, part.time, lsid, number, commit_time)
                 entry = Entry.inner(raw, last, place)
                 index += 1
                 if entry.op == b"n":
@@ -61,15 +61,10 @@ class UnwindTransactions:
                     touched.add(entry.namespace)
                 if self._match.operation(entry) and self._match.shows(entry):
                     yield entry
-        if touched and all(shown) and last.command == b"applyOps":
-            yield from self._end(last, index, sorted(touched), shown)
-
-    def _end(
-        self, last: Entry, index: int, touched: list[bytes], shown: tuple[bytes | None, ...]
-    ) -> Iterator[Entry]:
-        if any(map(self._match.touches, touched)):
-            first = Entry.inner(last.raw, last, Place(0, 0, last.time, *shown))
-            yield end_of_transaction(first, index, touched)
+        ends_itself = last.command == b"applyOps"
+        if lsid and number and ends_itself and any(map(self._match.touches, touched)):
+            first = Entry.inner(last.raw, last, Place(0, 0, last.time, lsid, number))
+            yield end_of_transaction(first, index, sorted(touched))
 
     def _commit_time(self, last: Entry) -> int | None:
         if not self._shape.commit_timestamps:
@@ -87,16 +82,16 @@ class UnwindTransactions:
         times: list[int] = []
         kept: dict[int, Entry] = {}
         kept_bytes = 0
-        time = last.previous
-        while time not in (None, NULL_TIME):
+        time: int | None = last.previous
+        while time is not None and time != NULL_TIME:
             part = self._entry(time)
             times.append(time)
             kept_bytes += len(part.raw)
             if kept_bytes <= KEPT_BYTES:
                 kept[time] = part
             time = part.previous
-        for time in reversed(times):
-            yield kept.pop(time, None) or self._entry(time)
+        for at in reversed(times):
+            yield kept.pop(at) if at in kept else self._entry(at)
         if ends_itself:
             yield last
 
@@ -124,5 +119,3 @@ def _identity(entry: Entry, shape: Shape) -> tuple[bytes | None, bytes | None]:
     if not shape.lone_lsid and (lsid is None or shown is None):
         return None, None
     return lsid, shown
-
-

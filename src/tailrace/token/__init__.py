@@ -2,5 +2,6 @@
 
 from tailrace.token.layout import event_token, high_water_mark, invalidate_token
 from tailrace.token.mould import TokenMould
+from tailrace.token.resume_token import ResumeToken
 
-__all__ = ["TokenMould", "event_token", "high_water_mark", "invalidate_token"]
+__all__ = ["ResumeToken", "TokenMould", "event_token", "high_water_mark", "invalidate_token"]

@@ -59,12 +59,19 @@ def event_token(
     return out.hex().upper().encode(), pack(key.bits)
 
 
-def high_water_mark(time: int, version: int) -> bytes:
-    """``_data`` of the token that stands before every event of a time."""
+def high_water_mark(time: int, version: int, uuid: bytes | None = None) -> bytes:
+    """``_data`` of the token that stands before every event of a time.
+
+    Some releases of 4.0 and 4.2 put the collection's UUID into it.
+    """
     template = _HIGH_WATER_MARKS.get(version)
     if template is None:
         raise BadToken(f"no version {version} of resume tokens", code=50795, position=0)
-    return template % time
+    mark = template % time
+    if uuid is None:
+        return mark
+    ending = b"04" if version < NEWEST_VERSION else b"1404"
+    return b"%b%b04" % (mark.removesuffix(ending), (UUID_MARK + uuid).hex().upper().encode())
 
 
 def invalidate_token(data: bytes) -> bytes:

@@ -10,6 +10,9 @@ Spec: facts/server-semantics, 1.5.
 
 from __future__ import annotations
 
+from tailrace.errors import BadToken
+
+OVERFLOW = 15
 SHORT_BYTES = 0x7F
 """The longest stream, in bytes, whose length fits in the mark itself."""
 
@@ -25,3 +28,40 @@ def pack(bits: bytes | bytearray) -> bytes:
     if size <= SHORT_BYTES:
         return b"%c%b" % (0x80 | size, packed)
     return b"\x80%b%b" % (size.to_bytes(4, "little"), packed)
+
+
+class Bits:
+    """A packed stream, read bit by bit; one that was left out is all zeros."""
+
+    __slots__ = ("_at", "_bits", "_size")
+
+    def __init__(self, packed: bytes) -> None:
+        data = unpack(packed)
+        self._bits = int.from_bytes(data, "little")
+        self._size = 8 * len(data)
+        self._at = 0
+
+    def take(self, count: int = 1) -> int:
+        """The next bits, the first of them the highest."""
+        taken = 0
+        for _ in range(count):
+            if self._size and self._at >= self._size:
+                raise BadToken("the type bits end too early", code=OVERFLOW, position=0)
+            taken = taken << 1 | (self._bits >> self._at & 1)
+            self._at += 1
+        return taken
+
+
+def unpack(packed: bytes) -> bytes:
+    """The bytes of a stream in its serialised form."""
+    if not packed or packed[0] <= SHORT_BYTES:
+        return packed[:1]
+    start, size = 1, packed[0] & SHORT_BYTES
+    if not size:
+        start, size = 5, int.from_bytes(packed[1:5], "little")
+    data = packed[start : start + size]
+    if len(data) < size or len(packed) < start:
+        raise BadToken(
+            f"the type bits promise {size} bytes and have {len(data)}", code=OVERFLOW, position=0
+        )
+    return data

@@ -8,9 +8,9 @@ from typing import Any
 
 import bson
 import pytest
+from tests.support.recordings import Recording, load, scenarios
 
 import tailrace
-from tests.support.recordings import Recording, load, scenarios
 
 REPLICA_SETS = [pair for pair in scenarios() if pair[1] != "sharded"]
 
@@ -48,7 +48,7 @@ class Stream:
             self.recording.file(self.oplog),
             namespace=self.namespace,
             options=self.described["options"],
-            pipeline=self.described["pipeline"] if "pipeline" in self.described else None,
+            pipeline=self.described.get("pipeline"),
             documents=self.documents,
             pre_images=files.get(self.pre_images),
             server_version=self.recording.version,
