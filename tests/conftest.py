@@ -3,5 +3,6 @@
 pytest_plugins = [
     "tests.support.dev_servers",
     "tests.support.mongodb",
+    "tests.support.postgres",
     "tests.support.server_logs",
 ]

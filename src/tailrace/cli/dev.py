@@ -20,7 +20,7 @@ from typing import Annotated, Any, Protocol
 import typer
 
 from tailrace.cli.output import errors_in_one_line, say
-from tailrace.embedded import ReplicaSet
+from tailrace.embedded import Postgres, ReplicaSet
 from tailrace.errors import OptionError, ServerStartFailed
 
 WATCH_S = 0.5
@@ -35,6 +35,7 @@ class Kind(str, Enum):
     """What can be started."""
 
     MONGODB = "mongodb"
+    POSTGRES = "postgres"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +73,13 @@ def _mongodb(wish: Wish) -> AbstractContextManager[Server]:
     return ReplicaSet(**wish.only(Kind.MONGODB, "port", "nodes"))
 
 
+def _postgres(wish: Wish) -> AbstractContextManager[Server]:
+    return Postgres(**wish.only(Kind.POSTGRES, "port"))
+
+
 STARTERS: dict[Kind, Callable[[Wish], AbstractContextManager[Server]]] = {
     Kind.MONGODB: _mongodb,
+    Kind.POSTGRES: _postgres,
 }
 
 
