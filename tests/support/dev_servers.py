@@ -38,7 +38,9 @@ class DevServer:
             )
         assert self.process.stdout is not None
         self.uri = self.process.stdout.readline().decode().removesuffix("\n")
-        assert self.uri, self.said
+        if not self.uri:
+            self.end(signal.SIGKILL)
+            raise AssertionError(f"no connection string: {self.said}")
         eventually(lambda: "Ctrl-C" in self.said, "the last hint")
         self.folders = sorted({Path(log).parent for log in LOG.findall(self.said)})
         self.pids = [pid for folder in self.folders for pid, _ in pid_files(folder)]

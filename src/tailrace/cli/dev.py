@@ -44,6 +44,8 @@ class Wish:
 
     port: int | None
     nodes: int | None
+    auth: bool | None
+    tls: bool | None
 
     def only(self, kind: Kind, *names: str) -> dict[str, Any]:
         """What was asked for; an option that this kind does not have is an error."""
@@ -70,11 +72,11 @@ class Server(Protocol):
 
 
 def _mongodb(wish: Wish) -> AbstractContextManager[Server]:
-    return ReplicaSet(**wish.only(Kind.MONGODB, "port", "nodes"))
+    return ReplicaSet(**wish.only(Kind.MONGODB, "port", "nodes", "auth", "tls"))
 
 
 def _postgres(wish: Wish) -> AbstractContextManager[Server]:
-    return Postgres(**wish.only(Kind.POSTGRES, "port"))
+    return Postgres(**wish.only(Kind.POSTGRES, "port", "auth"))
 
 
 STARTERS: dict[Kind, Callable[[Wish], AbstractContextManager[Server]]] = {
@@ -93,9 +95,11 @@ def up(
     kind: Annotated[Kind, typer.Argument(help="What to start.")],
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="A free one without.")] = None,
     nodes: Annotated[int | None, typer.Option(min=1, help="Members of the replica set.")] = None,
+    auth: Annotated[bool, typer.Option("--auth", help="With a user and a password.")] = False,
+    tls: Annotated[bool, typer.Option("--tls", help="With an authority of its own.")] = False,
 ) -> None:
     """Start a server, print its connection string, and end it with this command."""
-    wish = Wish(port=port, nodes=nodes)
+    wish = Wish(port=port, nodes=nodes, auth=auth or None, tls=tls or None)
     with _ended_by_signals(), errors_in_one_line(), STARTERS[kind](wish) as server:
         sys.stdout.write(server.uri + "\n")
         sys.stdout.flush()

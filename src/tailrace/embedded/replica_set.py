@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -19,10 +19,13 @@ from pymongo.errors import OperationFailure, PyMongoError
 
 from tailrace.embedded.binaries import mongod
 from tailrace.embedded.folder import ServerFolder
+from tailrace.embedded.login import Login
 from tailrace.embedded.mongod import MongodOptions, patience_s
 from tailrace.embedded.node import Client, Node
 from tailrace.embedded.ports import chosen_port, free_port
 from tailrace.embedded.process import POLL_S
+from tailrace.embedded.security import ROOT_ROLES, Security, make_security
+from tailrace.embedded.users import Role, create_role, create_user
 from tailrace.errors import OptionError, ServerStartFailed
 
 MOST_NODES = 7
@@ -43,6 +46,9 @@ class ReplicaSet:
         *,
         port: int | None = None,
         binary: str | None = None,
+        auth: bool = False,
+        tls: bool = False,
+        security: Security | None = None,
         **options: Any,
     ) -> None:
         if not 1 <= nodes <= MOST_NODES:
@@ -50,10 +56,16 @@ class ReplicaSet:
         self.options = MongodOptions(**options)
         self.build = mongod(binary)
         self.nodes: list[Node] = []
+        self.security = security or Security()
+        """The secrets: those of a cluster, or from the start on this set's own."""
+        self._wants_security = {"auth": auth, "tls": tls} if security is None else None
         self._ports = [chosen_port(port), *(free_port() for _ in range(nodes - 1))]
         self._folder: ServerFolder | None = None
         self._clients: list[Client] = []
         self._version = ""
+
+    def __repr__(self) -> str:
+        return f"ReplicaSet({self.name!r}, {self.hosts!r})"
 
     @property
     def name(self) -> str:
@@ -82,12 +94,15 @@ class ReplicaSet:
 
     def _start(self) -> None:
         self._folder = ServerFolder(self.name)
+        if self._wants_security is not None:
+            self.security = make_security(self._folder.path, **self._wants_security)
         for number, port in enumerate(self._ports):
             node = Node(
                 f"{self.name}-{number}",
                 port,
                 build=self.build,
                 options=self.options,
+                security=self.security,
                 folder=self._folder,
             )
             self.nodes.append(node)
@@ -98,6 +113,8 @@ class ReplicaSet:
         first.command("replSetInitiate", self._configuration())
         self.step_up(first)
         self.await_members()
+        if self.security.root is not None:
+            create_user(self.primary().client, self.security.root, ROOT_ROLES)
         self._version = str(first.client.server_info()["version"])
 
     def _configuration(self) -> dict[str, Any]:
@@ -120,8 +137,25 @@ class ReplicaSet:
 
     @property
     def uri(self) -> str:
-        """The set's connection string."""
-        return f"mongodb://{self.hosts}/?replicaSet={self.name}"
+        """The set's connection string; with ``auth``, of the user who may do everything."""
+        return self.uri_as(self.security.root)
+
+    def uri_as(self, login: Login | None) -> str:
+        """The set's connection string for one user; None for none."""
+        return self.security.uri(self.hosts, login, replicaSet=self.name)
+
+    def add_user(self, user: str, *roles: Role, database: str = "admin") -> Login:
+        """A new user with these roles, each a name in its database or ``{role, db}``."""
+        login = Login(user, database=database)
+        create_user(self.primary().client, login, roles)
+        return login
+
+    def add_role(
+        self, role: str, *privileges: Mapping[str, Any], roles: Sequence[Role] = ()
+    ) -> str:
+        """A new role in ``admin``, of privileges and other roles."""
+        create_role(self.primary().client, role, privileges, roles)
+        return role
 
     @property
     def running(self) -> bool:
@@ -134,9 +168,9 @@ class ReplicaSet:
         logs = [str(node.process.log) for node in self.nodes]
         return [what, f"logs: {', '.join(logs)}"]
 
-    def client(self, **options: Any) -> Client:
-        """A new client of the set, closed with it at the latest."""
-        made: Client = MongoClient(self.uri, **options)
+    def client(self, login: Login | None = None, **options: Any) -> Client:
+        """A new client of the set, for a user or for root; closed with it at the latest."""
+        made: Client = MongoClient(self.uri_as(login or self.security.root), **options)
         self._clients.append(made)
         return made
 
