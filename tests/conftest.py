@@ -1,6 +1,7 @@
 """The plugins of the test run, one concern each."""
 
 pytest_plugins = [
+    "tests.support.cluster",
     "tests.support.dev_servers",
     "tests.support.mongodb",
     "tests.support.postgres",

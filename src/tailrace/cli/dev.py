@@ -20,7 +20,7 @@ from typing import Annotated, Any, Protocol
 import typer
 
 from tailrace.cli.output import errors_in_one_line, say
-from tailrace.embedded import Postgres, ReplicaSet
+from tailrace.embedded import Postgres, ReplicaSet, ShardedCluster
 from tailrace.errors import OptionError, ServerStartFailed
 
 WATCH_S = 0.5
@@ -35,6 +35,7 @@ class Kind(str, Enum):
     """What can be started."""
 
     MONGODB = "mongodb"
+    SHARDED = "sharded"
     POSTGRES = "postgres"
 
 
@@ -44,6 +45,7 @@ class Wish:
 
     port: int | None
     nodes: int | None
+    shards: int | None
     auth: bool | None
     tls: bool | None
 
@@ -75,12 +77,17 @@ def _mongodb(wish: Wish) -> AbstractContextManager[Server]:
     return ReplicaSet(**wish.only(Kind.MONGODB, "port", "nodes", "auth", "tls"))
 
 
+def _sharded(wish: Wish) -> AbstractContextManager[Server]:
+    return ShardedCluster(**wish.only(Kind.SHARDED, "port", "nodes", "shards", "auth", "tls"))
+
+
 def _postgres(wish: Wish) -> AbstractContextManager[Server]:
     return Postgres(**wish.only(Kind.POSTGRES, "port", "auth"))
 
 
 STARTERS: dict[Kind, Callable[[Wish], AbstractContextManager[Server]]] = {
     Kind.MONGODB: _mongodb,
+    Kind.SHARDED: _sharded,
     Kind.POSTGRES: _postgres,
 }
 
@@ -94,12 +101,13 @@ def servers() -> None:
 def up(
     kind: Annotated[Kind, typer.Argument(help="What to start.")],
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="A free one without.")] = None,
-    nodes: Annotated[int | None, typer.Option(min=1, help="Members of the replica set.")] = None,
+    nodes: Annotated[int | None, typer.Option(min=1, help="Members of each replica set.")] = None,
+    shards: Annotated[int | None, typer.Option(min=1, help="Of a sharded cluster.")] = None,
     auth: Annotated[bool, typer.Option("--auth", help="With a user and a password.")] = False,
     tls: Annotated[bool, typer.Option("--tls", help="With an authority of its own.")] = False,
 ) -> None:
     """Start a server, print its connection string, and end it with this command."""
-    wish = Wish(port=port, nodes=nodes, auth=auth or None, tls=tls or None)
+    wish = Wish(port=port, nodes=nodes, shards=shards, auth=auth or None, tls=tls or None)
     with _ended_by_signals(), errors_in_one_line(), STARTERS[kind](wish) as server:
         sys.stdout.write(server.uri + "\n")
         sys.stdout.flush()

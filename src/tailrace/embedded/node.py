@@ -113,7 +113,7 @@ class Node:
             self._client = self.direct()
         return self._client
 
-    def command(self, name: str, value: Any = 1, **fields: Any) -> dict[str, Any]:
+    def command(self, name: str, value: Any = 1, /, **fields: Any) -> dict[str, Any]:
         """Run an admin command on this node."""
         return self.client.admin.command(name, value, **fields)
 

@@ -25,7 +25,7 @@ from tailrace.embedded.node import Client, Node
 from tailrace.embedded.ports import chosen_port, free_port
 from tailrace.embedded.process import POLL_S
 from tailrace.embedded.security import ROOT_ROLES, Security, make_security
-from tailrace.embedded.users import Role, create_role, create_user
+from tailrace.embedded.users import Grant, create_role, create_user
 from tailrace.errors import OptionError, ServerStartFailed
 
 MOST_NODES = 7
@@ -48,7 +48,6 @@ class ReplicaSet:
         binary: str | None = None,
         auth: bool = False,
         tls: bool = False,
-        security: Security | None = None,
         **options: Any,
     ) -> None:
         if not 1 <= nodes <= MOST_NODES:
@@ -56,9 +55,9 @@ class ReplicaSet:
         self.options = MongodOptions(**options)
         self.build = mongod(binary)
         self.nodes: list[Node] = []
-        self.security = security or Security()
-        """The secrets: those of a cluster, or from the start on this set's own."""
-        self._wants_security = {"auth": auth, "tls": tls} if security is None else None
+        self.security = Security()
+        """The secrets, made at the start."""
+        self._wants_security = {"auth": auth, "tls": tls}
         self._ports = [chosen_port(port), *(free_port() for _ in range(nodes - 1))]
         self._folder: ServerFolder | None = None
         self._clients: list[Client] = []
@@ -84,18 +83,20 @@ class ReplicaSet:
     ) -> None:
         self.close()
 
-    def start(self) -> None:
-        """Start the nodes, initiate the set, and wait for its primary and members."""
+    def start(self, security: Security | None = None) -> None:
+        """Start the nodes, initiate the set, and wait for its primary and members.
+
+        The members of a cluster are given its secrets; a set of its own makes them.
+        """
         try:
-            self._start()
+            self._folder = ServerFolder(self.name)
+            self.security = security or make_security(self._folder.path, **self._wants_security)
+            self._start(self._folder)
         except BaseException:
             self.close()
             raise
 
-    def _start(self) -> None:
-        self._folder = ServerFolder(self.name)
-        if self._wants_security is not None:
-            self.security = make_security(self._folder.path, **self._wants_security)
+    def _start(self, folder: ServerFolder) -> None:
         for number, port in enumerate(self._ports):
             node = Node(
                 f"{self.name}-{number}",
@@ -103,7 +104,7 @@ class ReplicaSet:
                 build=self.build,
                 options=self.options,
                 security=self.security,
-                folder=self._folder,
+                folder=folder,
             )
             self.nodes.append(node)
             node.start()
@@ -144,14 +145,14 @@ class ReplicaSet:
         """The set's connection string for one user; None for none."""
         return self.security.uri(self.hosts, login, replicaSet=self.name)
 
-    def add_user(self, user: str, *roles: Role, database: str = "admin") -> Login:
+    def add_user(self, user: str, *roles: Grant, database: str = "admin") -> Login:
         """A new user with these roles, each a name in its database or ``{role, db}``."""
         login = Login(user, database=database)
         create_user(self.primary().client, login, roles)
         return login
 
     def add_role(
-        self, role: str, *privileges: Mapping[str, Any], roles: Sequence[Role] = ()
+        self, role: str, *privileges: Mapping[str, Any], roles: Sequence[Grant] = ()
     ) -> str:
         """A new role in ``admin``, of privileges and other roles."""
         create_role(self.primary().client, role, privileges, roles)
@@ -165,8 +166,11 @@ class ReplicaSet:
     def description(self) -> list[str]:
         """What somebody who uses it by hand wants to know, line by line."""
         what = f"MongoDB {self.version}, replica set {self.name} of {len(self.nodes)}"
-        logs = [str(node.process.log) for node in self.nodes]
-        return [what, f"logs: {', '.join(logs)}"]
+        return [what, *(f"log: {log}" for log in self.logs())]
+
+    def logs(self) -> list[str]:
+        """Where the nodes write their logs."""
+        return [str(node.process.log) for node in self.nodes]
 
     def client(self, login: Login | None = None, **options: Any) -> Client:
         """A new client of the set, for a user or for root; closed with it at the latest."""

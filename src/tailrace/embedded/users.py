@@ -9,12 +9,12 @@ from pymongo import MongoClient
 
 from tailrace.embedded.login import Login
 
-Role = str | Mapping[str, str]
+Grant = str | Mapping[str, str]
 """A role's name in the user's own database, or ``{"role": …, "db": …}``."""
 BY_ALL = {"w": "majority", "wtimeout": 60_000}
 
 
-def create_user(client: MongoClient[dict[str, Any]], login: Login, roles: Sequence[Role]) -> None:
+def create_user(client: MongoClient[dict[str, Any]], login: Login, roles: Sequence[Grant]) -> None:
     """Make a user with these roles."""
     client[login.database].command(
         "createUser", login.user, pwd=login.password, roles=list(roles), writeConcern=BY_ALL
@@ -25,7 +25,7 @@ def create_role(
     client: MongoClient[dict[str, Any]],
     role: str,
     privileges: Sequence[Mapping[str, Any]],
-    roles: Sequence[Role],
+    roles: Sequence[Grant],
 ) -> None:
     """Make a role in ``admin``, of privileges and other roles."""
     client.admin.command(
