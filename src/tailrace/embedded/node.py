@@ -36,6 +36,7 @@ class Node:
         name: str,
         port: int,
         *,
+        public_port: int,
         build: Mongod,
         options: MongodOptions,
         security: Security,
@@ -43,7 +44,7 @@ class Node:
     ) -> None:
         self.name = name
         self.port = port
-        self.address = f"{LOOPBACK}:{port}"
+        self.address = f"{LOOPBACK}:{public_port}"
         """Where the other members and replica set clients reach it."""
         self._security = security
         self.frozen = False
