@@ -31,6 +31,8 @@ class Crud:
         self.rng = rng
         self.values = Values(rng)
         self.ids: list[Any] = []
+        self.single_keys = False
+        """Whether writes name one key each: a range may reach a prepared key and wait for it."""
 
     def write(self) -> Write:
         """One write of any kind."""
@@ -90,12 +92,14 @@ class Crud:
     def _update(self) -> UpdateOne:
         return UpdateOne(self._query(), self._modifiers(), upsert=self.rng.random() < 0.1)
 
-    def _update_many(self) -> UpdateMany:
+    def _update_many(self) -> Write:
+        if self.single_keys:
+            return self._update()
         some = {"_id": {"$in": [self._known_id() for _ in range(4)]}}
         return UpdateMany(some, self._modifiers())
 
     def _delete(self) -> DeleteOne | DeleteMany:
-        if self.rng.random() < 0.2:
+        if self.rng.random() < 0.2 and not self.single_keys:
             return DeleteMany({"_id": {"$in": [self._known_id() for _ in range(3)]}})
         return DeleteOne(self._query())
 

@@ -83,6 +83,7 @@ class OplogStream:
         self._options = options
         self._tail = Tail(deployment, max_await_ms)
         self._error: TailraceError | None = None
+        self._failed = False
         self._waiting: deque[bytes] = deque()
         self._current: bytes | None = None
         self._begin(options)
@@ -106,9 +107,8 @@ class OplogStream:
 
     @property
     def alive(self) -> bool:
-        """Whether more may come: not closed, not ended by an invalidate or an error."""
-        over = self._error is not None and not isinstance(self._error, SourceLost)
-        return not (self._deployment.closed or self._stages.ended or over)
+        """Whether more may come, if only an error: not closed, not ended."""
+        return not (self._deployment.closed or self._stages.ended or self._failed)
 
     @property
     def resume_token(self) -> Token:
@@ -146,12 +146,11 @@ class OplogStream:
         try:
             self._fill(events, max_events)
         except TailraceError as error:
+            self._error = error
             if isinstance(error, SourceLost):
                 self._begin_again()
-            if not isinstance(error, SourceLost) or events:
-                self._error = error
             if not events:
-                raise
+                self._raise_what_waits()
         if self._stages.ended:
             self._tail.close()
         return events, self._position
@@ -160,6 +159,9 @@ class OplogStream:
         error = self._error
         if isinstance(error, SourceLost):
             self._error = None
+        elif error is not None:
+            self._failed = True
+            self._tail.close()
         if error is not None:
             raise error
 
@@ -201,7 +203,7 @@ class OplogStream:
         return self
 
     def __next__(self) -> RawBSONDocument:
-        while self._waiting or self.alive or self._error is not None:
+        while self._waiting or self.alive:
             event = self.try_next()
             if event is not None:
                 return event
