@@ -11,6 +11,7 @@ import typer
 
 from tailrace.cli import token
 from tailrace.cli.replay import replay
+from tailrace.cli.watch import watch
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -21,6 +22,7 @@ def tailrace() -> None:
 
 
 app.command()(replay)
+app.command()(watch)
 app.add_typer(token.app, name="token")
 
 
