@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import typer
 
-from tailrace.cli import token
+from tailrace.cli import dev, token
+from tailrace.cli.demo import demo
 from tailrace.cli.replay import replay
 from tailrace.cli.watch import watch
 
@@ -21,8 +22,10 @@ def tailrace() -> None:
     """A database's log as an ordered, resumable stream of change events."""
 
 
+app.command()(demo)
 app.command()(replay)
 app.command()(watch)
+app.add_typer(dev.app, name="dev")
 app.add_typer(token.app, name="token")
 
 
