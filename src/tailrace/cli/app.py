@@ -12,6 +12,7 @@ import typer
 from tailrace.cli import dev, token
 from tailrace.cli.demo import demo
 from tailrace.cli.replay import replay
+from tailrace.cli.watch import watch
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -23,6 +24,7 @@ def tailrace() -> None:
 
 app.command()(demo)
 app.command()(replay)
+app.command()(watch)
 app.add_typer(dev.app, name="dev")
 app.add_typer(token.app, name="token")
 

@@ -30,6 +30,14 @@ def json_value(name: str, text: str | None) -> Any:
         raise OptionError(f"{name} is not Extended JSON: {error}", option=name) from error
 
 
+def json_value_or_text(text: str) -> Any:
+    """A value given as Extended JSON, or else the words themselves."""
+    try:
+        return json_util.loads(text)
+    except (json.JSONDecodeError, TypeError, ValueError, KeyError):
+        return text
+
+
 def json_object(name: str, text: str | None) -> dict[str, Any] | None:
     """A document given as Extended JSON."""
     value = json_value(name, text)

@@ -190,6 +190,12 @@ class OplogStream:
         )
         self._begin(self._options)
 
+    def lag(self) -> tuple[int, int]:
+        """Seconds behind the log's end, and how long until the log forgets this place."""
+        oldest, newest = self._tail.bounds()
+        reached = ResumeToken.parse(self._position).cluster_time >> 32
+        return max(0, (newest >> 32) - reached), max(0, reached - (oldest >> 32))
+
     def try_next(self) -> RawBSONDocument | None:
         """The next event, or None when none came within one wait."""
         if not self._waiting:

@@ -72,11 +72,11 @@ class Tail:
         self._drop()
         self._last = b""
         while True:
-            oldest, first = self._deployment.ask(lambda: self._bounds(start), GRANT)
+            oldest, first = self._deployment.ask(lambda: self._found(start), GRANT)
             if first is not None:
                 self._anchor, self._anchor_is_new = first, True
                 return oldest
-            newest = self._deployment.ask(self._newest, GRANT)
+            newest = self._deployment.ask(lambda: self._end(-1), GRANT)
             if newest < start:
                 self._anchor, self._anchor_is_new = newest, False
                 return oldest
@@ -97,6 +97,11 @@ class Tail:
             return iter(())
         self._failing_since = None
         return self._entries(batch)
+
+    def bounds(self) -> tuple[int, int]:
+        """The times of the log's oldest and newest entries."""
+        oldest = self._deployment.ask(lambda: self._end(1), GRANT)
+        return oldest, self._deployment.ask(lambda: self._end(-1), GRANT)
 
     def close(self) -> None:
         """Give the cursor back; also from another thread, whose read then ends."""
@@ -165,7 +170,7 @@ class Tail:
         primary = client.primary
         return primary is not None and primary != address
 
-    def _bounds(self, start: int) -> tuple[bytes, int | None]:
+    def _found(self, start: int) -> tuple[bytes, int | None]:
         """The oldest entry, and the time of the first at or after a time, of one member."""
         since = Timestamp(start >> 32, start & 0xFFFF_FFFF)
         first = [{"$match": {"ts": {"$gte": since}}}, {"$limit": 1}, {"$project": {"ts": 1}}]
@@ -180,9 +185,9 @@ class Tail:
         found = spans(answer, fields[b"first"][1]).get(b"0")
         return answer[at:end], None if found is None else _time_of(answer[found[1] : found[2]])
 
-    def _newest(self) -> int:
-        newest = self._oplog.find({}, {"ts": 1}).sort("$natural", -1).limit(1)
-        return _time_of(bytes(next(iter(newest)).raw))
+    def _end(self, direction: int) -> int:
+        found = self._oplog.find({}, {"ts": 1}).sort("$natural", direction).limit(1)
+        return _time_of(bytes(next(iter(found)).raw))
 
     def _drop(self) -> None:
         cursor, self._cursor = self._cursor, None

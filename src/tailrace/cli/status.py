@@ -1,0 +1,68 @@
+"""One line on a terminal that says how a stream is doing, written over itself.
+
+Events a second, how far the stream is behind the log's end, and how long it may stand
+still before the log forgets its place. ``status_text`` makes the words, with no clock.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from collections.abc import Callable
+
+from tailrace.engine import OplogStream
+from tailrace.errors import TailraceError
+
+EVERY_S = 1.0
+CLEAR_LINE = "\r\x1b[K"
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+class StatusLine:
+    """Shows a stream's status while it is read; nothing at all without a terminal."""
+
+    def __init__(self, stream: OplogStream, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._shown = sys.stderr.isatty()
+        self._since = clock()
+        self._events = 0
+
+    def add(self, events: int) -> None:
+        """Count events, and renew the line when it is time."""
+        self._events += events
+        passed = self._clock() - self._since
+        if not self._shown or passed < EVERY_S:
+            return
+        try:
+            lag_s, window_s = self._stream.lag()
+        except TailraceError:
+            return  # the next batch says what is wrong
+        sys.stderr.write(CLEAR_LINE + status_text(self._events / passed, lag_s, window_s))
+        sys.stderr.flush()
+        self._since, self._events = self._clock(), 0
+
+    def close(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            sys.stderr.write(CLEAR_LINE)
+            sys.stderr.flush()
+
+
+def status_text(rate: float, lag_s: int, window_s: int) -> str:
+    """The line's words."""
+    return f"{rate:,.0f} events/s · {span(lag_s)} behind · {span(window_s)} of the oplog left"
+
+
+def span(seconds: int) -> str:
+    """A length of time in its two largest units."""
+    for (size, unit), (below, next_unit) in itertools.pairwise(_UNITS):
+        if seconds >= size:
+            rest = seconds % size // below
+            return (
+                f"{seconds // size} {unit} {rest} {next_unit}"
+                if rest
+                else f"{seconds // size} {unit}"
+            )
+    return f"{max(seconds, 0)} s"
