@@ -23,7 +23,7 @@ from tailrace.embedded.node import Client, Node
 from tailrace.embedded.ports import chosen_port, free_port
 from tailrace.embedded.security import ROOT_ROLES, Security, make_security
 from tailrace.embedded.users import Grant, create_role, create_user
-from tailrace.errors import OptionError
+from tailrace.errors import OptionError, UnsupportedSource
 
 MOST_NODES = 7
 HEARTBEAT_MS = 500
@@ -58,6 +58,8 @@ class ReplicaSet(Faults):
             "heartbeatIntervalMillis": HEARTBEAT_MS,
             "electionTimeoutMillis": election_timeout_ms,
         }
+        if tls and self.build.wine:
+            raise UnsupportedSource("the Windows build has no TLS under Wine", option="tls")
         if partitionable and (tls or not self.options.test_commands):
             raise OptionError(
                 "partitionable needs test_commands, and no tls", option="partitionable"
