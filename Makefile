@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
 
-.PHONY: help demo test test-fast test-live test-mongodb-7.0 check format lock soak bench-engine clean
+.PHONY: help demo test test-fast test-live test-mongodb-7.0 check format lock reference soak bench-engine clean
 
 help:
 	@grep -E '^[a-z][a-z0-9.-]*:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
@@ -45,6 +45,9 @@ lock: $(READY) ## renew requirements/dev.lock from pyproject.toml
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --universal --python-version 3.10 --extra dev --extra embedded --extra postgres \
 		pyproject.toml --generate-hashes --no-header --no-emit-index-url -q -o requirements/dev.lock
+
+reference: $(READY) ## renew docs/reference from the code
+	$(BIN)/python scripts/reference.py
 
 soak: $(READY) ## the long runs of the live tests (TAILRACE_SOAK scales them)
 	TAILRACE_SOAK=$${TAILRACE_SOAK:-20} $(PYTEST) --timeout 7200 tests/property tests/live tests/fault

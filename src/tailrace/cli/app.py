@@ -10,6 +10,7 @@ from __future__ import annotations
 import typer
 
 from tailrace.cli import dev, token
+from tailrace.cli.demo import demo
 from tailrace.cli.replay import replay
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -20,6 +21,7 @@ def tailrace() -> None:
     """A database's log as an ordered, resumable stream of change events."""
 
 
+app.command()(demo)
 app.command()(replay)
 app.add_typer(dev.app, name="dev")
 app.add_typer(token.app, name="token")

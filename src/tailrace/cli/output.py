@@ -1,7 +1,8 @@
 """Words and statuses with which a command ends; one table for all of them.
 
 An error of the package is one line on standard error; its class decides the exit
-status. Events go to standard output as JSON lines or BSON.
+status. Events go to standard output as JSON lines or BSON. JSON cannot say what is no
+UTF-8: such bytes are shown as U+FFFD, where BSON keeps them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from enum import Enum
 
 import typer
 from bson import json_util
+from bson.codec_options import CodecOptions, DatetimeConversion
+from bson.errors import BSONError
 from bson.json_util import CANONICAL_JSON_OPTIONS, RELAXED_JSON_OPTIONS
 from bson.raw_bson import RawBSONDocument
 
@@ -29,6 +32,12 @@ STATUS_OF: tuple[tuple[type[TailraceError], int], ...] = (
     (TailraceError, EXIT_FAILED),
 )
 """The first class that an error is of decides the exit status."""
+READ_EVERYTHING = CodecOptions(
+    document_class=RawBSONDocument,
+    datetime_conversion=DatetimeConversion.DATETIME_MS,
+    unicode_decode_error_handler="replace",
+)
+"""Dates before year 1 and after 9999 are dates, too."""
 
 
 class Format(str, Enum):
@@ -74,7 +83,11 @@ def event_writer(form: Format, *, relaxed: bool) -> Callable[[bytes], None]:
     out = sys.stdout
 
     def write_line(raw: bytes) -> None:
-        out.write(json_util.dumps(RawBSONDocument(raw), json_options=json_options) + "\n")
+        try:
+            line = json_util.dumps(RawBSONDocument(raw, READ_EVERYTHING), json_options=json_options)
+        except BSONError as error:
+            raise BadDocument(f"an event that JSON cannot show: {error}") from error
+        out.write(line + "\n")
 
     return write_line
 

@@ -8,11 +8,11 @@ and can be killed, frozen or stepped down as one.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
 from typing import Any
 
 from tailrace.embedded.administration import Administration
 from tailrace.embedded.folder import ServerFolder
+from tailrace.embedded.lifetime import Lifetime
 from tailrace.embedded.mongod import Role
 from tailrace.embedded.replica_set import ReplicaSet
 from tailrace.embedded.security import Security, make_security
@@ -25,7 +25,7 @@ PARAMETERS: dict[str, object] = {
 }
 
 
-class ShardedCluster(Administration):
+class ShardedCluster(Administration, Lifetime):
     """A sharded cluster of throw-away servers."""
 
     def __init__(
@@ -56,18 +56,6 @@ class ShardedCluster(Administration):
 
     def __repr__(self) -> str:
         return f"ShardedCluster({list(self.shards)})"
-
-    def __enter__(self) -> ShardedCluster:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def start(self) -> None:
         """Start every server at once, then tell the config server of the shards."""

@@ -8,7 +8,6 @@ its nodes comes from ``Members``, and what can happen to them from ``Faults``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Any
 
 from pymongo import MongoClient
@@ -16,6 +15,7 @@ from pymongo import MongoClient
 from tailrace.embedded.binaries import mongod
 from tailrace.embedded.faults import Faults
 from tailrace.embedded.folder import ServerFolder
+from tailrace.embedded.lifetime import Lifetime
 from tailrace.embedded.login import Login
 from tailrace.embedded.mongod import MongodOptions
 from tailrace.embedded.network import Network
@@ -32,7 +32,7 @@ ELECTION_TIMEOUT_MS = 10_000
 """How long a set goes without its primary, as the server's own default."""
 
 
-class ReplicaSet(Faults):
+class ReplicaSet(Faults, Lifetime):
     """A replica set of throw-away servers."""
 
     def __init__(
@@ -78,18 +78,6 @@ class ReplicaSet(Faults):
     def name(self) -> str:
         """The set's name."""
         return self.options.replica_set
-
-    def __enter__(self) -> ReplicaSet:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def start(self, security: Security | None = None) -> None:
         """Start the nodes, initiate the set, and wait for its primary and members.

@@ -12,52 +12,63 @@ from __future__ import annotations
 from tailrace.errors import BadBson, ServerError
 from tailrace.event.event import Event, commit_timestamp, id_element, transaction_fields
 from tailrace.event.mould import Moulds
+from tailrace.event.shape import Shape
 from tailrace.event.updates import describe_diff, describe_modifiers
 from tailrace.oplog.entry import Entry
-from tailrace.raw import Span, document, element
+from tailrace.raw import document, element, spans
 from tailrace.raw.elements import BOOL, OBJECT
 
 UPDATE_WITHOUT_DIFF = 6741200
+EMPTY = b"\x05\x00\x00\x00\x00"
+DIFF_HEAD = b"\x10$v\x00\x02\x00\x00\x00\x03diff\x00"
+"""How the ``o`` of nearly every update begins, behind its length."""
+DIFF_AT = 4 + len(DIFF_HEAD)
 
 
 def build_crud(entry: Entry, moulds: Moulds) -> Event:
     """The event of an entry whose op is ``i``, ``u`` or ``d``."""
-    span = entry.fields.get(b"o")
-    if span is None or span[0] != OBJECT:
+    o = entry.o
+    if o is None:
         raise BadBson("a CRUD entry without o", offset=0)
-    o = entry.raw[span[1] : span[2]]
     op = entry.op
     if op == b"i":
-        return _event(b"insert", entry, moulds, _insert_key(entry), o, b"")
+        return _event(b"insert", entry, moulds, entry.o2 or _key_of(o), _full_document(o), b"")
     if op == b"d":
-        return _event(b"delete", entry, moulds, o, None, b"")
-    key = entry.sub_document(b"o2") or b"\x05\x00\x00\x00\x00"
-    body = entry.body
-    if b"_id" in body:
-        return _event(b"replace", entry, moulds, key, o, b"")
-    return _event(b"update", entry, moulds, key, None, _description(entry, o, body, moulds))
+        return _event(b"delete", entry, moulds, o, b"", b"")
+    key = entry.o2 or EMPTY
+    if not o.startswith(DIFF_HEAD, 4) and b"_id" in spans(o):
+        return _event(b"replace", entry, moulds, key, _full_document(o), b"")
+    return _event(b"update", entry, moulds, key, b"", _description(o, moulds.shape))
 
 
-def _insert_key(entry: Entry) -> bytes:
-    key = entry.sub_document(b"o2")
-    if key is not None:
-        return key
-    span = entry.body.get(b"_id")
-    return document(element(b"_id", span[0], entry.raw[span[1] : span[2]])) if span else document()
+def _full_document(o: bytes) -> bytes:
+    return b"\x03fullDocument\x00" + o
 
 
-def _description(entry: Entry, o: bytes, body: dict[bytes, Span], moulds: Moulds) -> bytes:
-    shape = moulds.shape
+def _key_of(o: bytes) -> bytes:
+    span = spans(o).get(b"_id")
+    return document(element(b"_id", span[0], o[span[1] : span[2]])) if span else EMPTY
+
+
+def _description(o: bytes, shape: Shape) -> bytes:
     if shape.raw_updates:
         return b"\x03rawUpdateDescription\x00" + o
-    diff = body.get(b"diff")
-    if diff and diff[0] == OBJECT:
-        described = describe_diff(entry.raw, diff[1], shape.expanded and shape.disambiguates)
+    at = diff_start(o)
+    if at:
+        described = describe_diff(o, at, shape.expanded and shape.disambiguates)
     elif shape.diffs_only:
         raise ServerError("an update entry that is no $v: 2 diff", code=UPDATE_WITHOUT_DIFF)
     else:
-        described = describe_modifiers(entry.raw, body)
+        described = describe_modifiers(o, spans(o))
     return b"\x03updateDescription\x00" + described
+
+
+def diff_start(o: bytes) -> int:
+    """Where in an update's ``o`` its ``$v: 2`` diff lies; 0 without one."""
+    if o.startswith(DIFF_HEAD, 4):
+        return DIFF_AT
+    kind, start, _ = spans(o).get(b"diff", (0, 0, 0))
+    return start if kind == OBJECT else 0
 
 
 def _event(
@@ -65,42 +76,40 @@ def _event(
     entry: Entry,
     moulds: Moulds,
     key: bytes,
-    full_document: bytes | None,
+    full_document: bytes,
     description: bytes,
 ) -> Event:
     mould = moulds.of(kind, entry.namespace, entry.uuid)
-    place = entry.place
-    index = 0 if place is None else place.index
+    place, wall = entry.place, entry.wall
+    index, transaction, commit = 0, b"", b""
+    if place is not None:
+        index, transaction, commit = place.index, transaction_fields(entry), commit_timestamp(entry)
+    migrated = from_migrate(entry, moulds) if entry.from_migrate else b""
     token, type_bits = mould.token.token(entry.time, index, key)
-    shape = moulds.shape
-    front = (
-        transaction_fields(entry) if place is not None else b"",
-        id_element(token, type_bits),
-        mould.operation_element,
-        b"\x11clusterTime\x00",
-        entry.time.to_bytes(8, "little"),
-        commit_timestamp(entry) if place is not None else b"",
-        mould.uuid_element,
-        b"\x09wallTime\x00" + entry.wall if shape.wall_time and entry.wall else b"",
-    )
-    image_at = sum(map(len, front)) + 4
+    token_element = id_element(token, type_bits)
     body = b"".join(
         (
-            *front,
-            b"\x03fullDocument\x00" + full_document if full_document is not None else b"",
-            mould.ns_element,
-            b"\x03documentKey\x00",
+            transaction,
+            token_element,
+            mould.operation_and_time,
+            entry.time.to_bytes(8, "little"),
+            commit,
+            mould.uuid_element,
+            b"\x09wallTime\x00" + wall if wall and moulds.wall_time else b"",
+            full_document,
+            mould.ns_and_key,
             key,
             description,
-            from_migrate(entry, moulds),
+            migrated,
         )
     )
-    raw = b"".join(((len(body) + 5).to_bytes(4, "little"), body, b"\x00"))
-    return Event(kind, raw, token, type_bits, entry, image_at, key)
+    raw = b"%b%b\x00" % ((len(body) + 5).to_bytes(4, "little"), body)
+    behind_image = len(mould.ns_and_key) + len(key) + len(description) + len(migrated) + 1
+    return Event(kind, raw, token, type_bits, entry, len(raw) - behind_image, key)
 
 
 def from_migrate(entry: Entry, moulds: Moulds) -> bytes:
     """The ``fromMigrate`` element, where the server is told to show it."""
-    if moulds.shape.emit_from_migrate and entry.flag(b"fromMigrate"):
+    if moulds.shape.emit_from_migrate and entry.from_migrate:
         return element(b"fromMigrate", BOOL, b"\x01")
     return b""

@@ -9,6 +9,7 @@ optional slots. Documents are copied as bytes. Later stages may add an image at
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tailrace.oplog.entry import Entry
 from tailrace.raw import element, string_value
@@ -94,21 +95,18 @@ def assemble(
 
 def id_element(data: bytes, type_bits: bytes) -> bytes:
     """The ``_id`` element of a token."""
-    size = len(data) + 17
     if not type_bits:
-        return b"".join(
-            (
-                b"\x03_id\x00",
-                size.to_bytes(4, "little"),
-                b"\x02_data\x00",
-                (len(data) + 1).to_bytes(4, "little"),
-                data,
-                b"\x00\x00",
-            )
-        )
+        return b"%b%b\x00\x00" % (_id_head(len(data)), data)
     bits = len(type_bits).to_bytes(4, "little") + b"\x00" + type_bits
     body = element(b"_data", STRING, string_value(data)) + element(b"_typeBits", BINARY, bits)
     return element(b"_id", OBJECT, (len(body) + 5).to_bytes(4, "little") + body + b"\x00")
+
+
+@lru_cache(maxsize=4096)
+def _id_head(size: int) -> bytes:
+    """What stands before the digits of a token of this many."""
+    inner = (size + 1).to_bytes(4, "little")
+    return b"\x03_id\x00%b\x02_data\x00%b" % ((size + 17).to_bytes(4, "little"), inner)
 
 
 def transaction_fields(entry: Entry) -> bytes:

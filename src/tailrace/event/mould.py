@@ -19,11 +19,11 @@ MAX_MOULDS = 20_000
 class Mould:
     """What does not change between the events of one kind on one collection."""
 
-    __slots__ = ("ns_element", "operation_element", "token", "uuid_element")
+    __slots__ = ("ns_and_key", "operation_and_time", "token", "uuid_element")
 
     def __init__(self, shape: Shape, version: int, kind: bytes, name: bytes, uuid: bytes | None):
-        self.operation_element = b"\x02operationType\x00" + string_value(kind)
-        self.ns_element = ns_element(name)
+        self.operation_and_time = b"\x02operationType\x00%b\x11clusterTime\x00" % string_value(kind)
+        self.ns_and_key = ns_element(name) + b"\x03documentKey\x00"
         self.uuid_element = uuid_element(uuid) if shape.expanded else b""
         self.token = TokenMould(version, uuid, kind)
 
@@ -33,6 +33,7 @@ class Moulds:
 
     def __init__(self, shape: Shape, version: int | None = None) -> None:
         self.shape = shape
+        self.wall_time = shape.wall_time
         self.version = shape.token_version if version is None else version
         self._made: dict[tuple[bytes, bytes, bytes | None], Mould] = {}
 

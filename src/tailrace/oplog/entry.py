@@ -15,9 +15,11 @@ from dataclasses import dataclass, replace
 from struct import unpack_from
 
 from tailrace.errors import BadBson
+from tailrace.oplog.plain import plain_operation, plain_write
 from tailrace.raw import Span, document, element, iter_spans, spans, string_value, text_of
 from tailrace.raw.elements import ARRAY, BOOL, DATE, DOUBLE, INT32, INT64, OBJECT, STRING, TIMESTAMP
 
+WRITES = frozenset((b"i", b"u", b"d"))
 NULL_TIME = 0
 """The ``ts`` in the ``prevOpTime`` of a transaction's first entry."""
 
@@ -40,40 +42,91 @@ class Place:
 
 
 class Entry:
-    """A view over one entry's bytes."""
+    """A view over one entry's bytes.
 
-    __slots__ = ("fields", "namespace", "op", "place", "raw", "time", "wall")
+    ``o`` and ``o2`` are a write's documents, None for commands and no-ops, whose
+    parts are asked for by name.
+    """
+
+    __slots__ = (
+        "_fields",
+        "from_migrate",
+        "namespace",
+        "o",
+        "o2",
+        "op",
+        "place",
+        "raw",
+        "time",
+        "uuid",
+        "wall",
+    )
+
+    op: bytes
+    namespace: bytes
+    uuid: bytes | None
+    """The collection's UUID, 16 bytes."""
+    o: bytes | None
+    o2: bytes | None
+    time: int
+    wall: bytes | None
+    from_migrate: bool
+    """Whether a migration between shards wrote it."""
 
     def __init__(self, raw: bytes) -> None:
-        fields = spans(raw)
         self.raw = raw
-        self.fields = fields
         self.place: Place | None = None
+        self._fields: dict[bytes, Span] | None = None
+        plain = plain_write(raw)
+        if plain is None:
+            self._read_fields(raw)
+        else:
+            self.op, self.namespace, self.uuid, self.o, self.o2, self.time, self.wall = plain
+            self.from_migrate = False
+
+    def _read_fields(self, raw: bytes) -> None:
+        fields = self._fields = spans(raw)
         try:
             kind, start, end = fields[b"ts"]
-            self.time: int = int.from_bytes(raw[start:end], "little")
+            self.time = int.from_bytes(raw[start:end], "little")
             _, start, end = fields[b"op"]
-            self.op: bytes = raw[start + 4 : end - 1]
+            self.op = raw[start + 4 : end - 1]
             _, start, end = fields[b"ns"]
-            self.namespace: bytes = raw[start + 4 : end - 1]
+            self.namespace = raw[start + 4 : end - 1]
         except KeyError as missing:
             raise BadBson(f"an oplog entry without {missing}", offset=0) from None
         if kind != TIMESTAMP:
             raise BadBson("an oplog entry whose ts is not a timestamp", offset=start)
         wall = fields.get(b"wall")
-        self.wall: bytes | None = raw[wall[1] : wall[2]] if wall and wall[0] == DATE else None
+        self.wall = raw[wall[1] : wall[2]] if wall and wall[0] == DATE else None
+        self._read_rest()
+
+    def _read_rest(self) -> None:
+        """What outer entries and the operations of transactions have alike."""
+        uuid = self.fields.get(b"ui")
+        self.uuid = self.raw[uuid[1] + 5 : uuid[2]] if uuid else None
+        is_write = self.op in WRITES
+        self.o = self.sub_document(b"o") if is_write else None
+        self.o2 = self.sub_document(b"o2") if is_write else None
+        self.from_migrate = self.flag(b"fromMigrate")
 
     @classmethod
     def inner(cls, raw: bytes, outer: Entry, place: Place) -> Entry:
         """An operation from the ``applyOps`` of a transaction that ``outer`` ends."""
         entry = object.__new__(cls)
         entry.raw = raw
-        entry.fields = spans(raw)
+        entry._fields = None
         entry.place = place
+        plain = plain_operation(raw)
+        if plain is None:
+            entry.op = entry.text(b"op") or b""
+            entry.namespace = entry.text(b"ns") or b""
+            entry._read_rest()
+        else:
+            entry.op, entry.namespace, entry.uuid, entry.o, entry.o2, _, _ = plain
+            entry.from_migrate = False
         entry.time = outer.time
         entry.wall = outer.wall
-        entry.op = entry.text(b"op") or b""
-        entry.namespace = entry.text(b"ns") or b""
         return entry
 
     def made_up(self, op: bytes, second: bytes, index: int) -> Entry:
@@ -81,6 +134,13 @@ class Entry:
         raw = document(element(b"op", STRING, string_value(op)), element(b"o2", OBJECT, second))
         place = self.place
         return Entry.inner(raw, self, replace(place, index=index) if place else Place(index, 0, 0))
+
+    @property
+    def fields(self) -> dict[bytes, Span]:
+        """Where each field lies."""
+        if self._fields is None:
+            self._fields = spans(self.raw)
+        return self._fields
 
     def value(self, name: bytes) -> bytes | None:
         """A field's raw value, or None."""
@@ -100,12 +160,6 @@ class Entry:
     def flag(self, name: bytes) -> bool:
         """Whether a field is there and ``true``."""
         return _is_true(self.raw, self.fields.get(name))
-
-    @property
-    def uuid(self) -> bytes | None:
-        """The collection's UUID, 16 bytes, or None."""
-        span = self.fields.get(b"ui")
-        return self.raw[span[1] + 5 : span[2]] if span else None
 
     @property
     def command(self) -> bytes:

@@ -18,7 +18,7 @@ from tailrace.event.noops import (
     RESHARDING_KINDS,
     kind_of,
 )
-from tailrace.oplog.entry import Entry
+from tailrace.oplog.entry import WRITES, Entry
 from tailrace.raw import iter_spans, text_of
 from tailrace.raw.elements import ARRAY, STRING
 from tailrace.stage.lookups import Lookups
@@ -67,7 +67,7 @@ class OplogMatch:
 
     def __call__(self, source: Iterable[bytes]) -> Iterator[Entry]:
         """Pass on the entries to transform; log order, nothing held back."""
-        start, verdicts, write = self._options.start, self._verdicts, (b"i", b"u", b"d")
+        start, verdicts, write = self._options.start, self._verdicts, WRITES
         for raw in source:
             entry = Entry(raw)
             self.scanned = time = entry.time
@@ -77,14 +77,14 @@ class OplogMatch:
                 verdict = verdicts.get(entry.namespace)
                 if verdict is None:
                     verdict = self._judge(entry.namespace)
-                if verdict and (b"fromMigrate" not in entry.fields or self.shows(entry)):
+                if verdict and (not entry.from_migrate or self.shows(entry)):
                     yield entry
             elif self._other(entry) and time >= start:
                 yield entry
 
     def operation(self, entry: Entry) -> bool:
         """Whether an operation (also one inside a transaction) is of this stream."""
-        if entry.op in (b"i", b"u", b"d"):
+        if entry.op in WRITES:
             verdict = self._verdicts.get(entry.namespace)
             return self._judge(entry.namespace) if verdict is None else verdict
         if entry.op == b"c":
@@ -94,7 +94,7 @@ class OplogMatch:
 
     def shows(self, entry: Entry) -> bool:
         """Whether an entry is visible although a migration may have written it."""
-        if self._migrated or not entry.flag(b"fromMigrate"):
+        if self._migrated or not entry.from_migrate:
             return True
         return self._options.shape.system and entry.command in SHOWN_THOUGH_MIGRATED
 

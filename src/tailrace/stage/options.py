@@ -74,6 +74,7 @@ OPTIONS: dict[bytes, Option] = {
     b"showCommitTimestamp": Option(BOOL, (8, 2, 0)),
 }
 """Every option that a server knows; the versions above 7.0 are from the facts, unchecked."""
+KIND_NAMES = {OBJECT: "an object", TIMESTAMP: "a timestamp", STRING: "a string", BOOL: "a bool"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +167,17 @@ def _known(raw: bytes, version: Version, caller: Caller) -> dict[bytes, Span]:
         text = name.decode(errors="replace")
         if option is None or version < option.since:
             raise ServerError(
-                f"BSON field '$changeStream.{text}' is an unknown field.", code=UNKNOWN_OPTION
+                f"BSON field '$changeStream.{text}' is an unknown field; known are "
+                f"{', '.join(_names(version))}",
+                code=UNKNOWN_OPTION,
             )
         if span[0] == NULL and option.nullable:
             continue
         if span[0] != option.kind:
             raise ServerError(
-                f"BSON field '$changeStream.{text}' is the wrong type", code=TYPE_MISMATCH
+                f"BSON field '$changeStream.{text}' is the wrong type, expected "
+                f"{KIND_NAMES[option.kind]}",
+                code=TYPE_MISMATCH,
             )
         _check_value(raw, text, span, option, version)
         if caller.api_strict and option.strict_refuses and _true(raw, span):
@@ -182,6 +187,10 @@ def _known(raw: bytes, version: Version, caller: Caller) -> dict[bytes, Span]:
             )
         found[name] = span
     return found
+
+
+def _names(version: Version) -> list[str]:
+    return [name.decode() for name, option in OPTIONS.items() if version >= option.since]
 
 
 def _check_value(raw: bytes, text: str, span: Span, option: Option, version: Version) -> None:
