@@ -10,9 +10,7 @@ from pymongo import MongoClient
 from pymongo.errors import OperationFailure, PyMongoError
 from tests.support.dev_servers import DevServer
 from tests.support.mongodb import TLS
-from typer.testing import CliRunner
 
-from tailrace.cli.app import app
 from tailrace.embedded import ReplicaSet
 
 SOON = {"serverSelectionTimeoutMS": 500}
@@ -96,9 +94,3 @@ def test_tailrace_dev_up_prints_what_opens_a_guarded_set(dev_up: Callable[..., D
     assert len(password) > 16
     assert password not in server.said
     assert reads(server.uri) is None
-
-
-def test_an_option_that_a_server_does_not_have_is_refused_in_one_line() -> None:
-    result = CliRunner().invoke(app, ["dev", "up", "postgres", "--tls"])
-    assert result.exit_code == 2
-    assert result.stderr == "tailrace: postgres has no --tls\n"
