@@ -16,10 +16,14 @@ from dataclasses import dataclass, field
 
 from tailrace.errors import BadBson
 from tailrace.raw import Span, document, element, iter_spans
-from tailrace.raw.elements import ARRAY, BOOL, INT32, INT64, NULL, OBJECT
+from tailrace.raw.elements import ARRAY, INT32, INT64, NULL, OBJECT
 
-ARRAY_MARK = b"a"
+ARRAY_MARK = b"\x08a\x00\x01"
+"""The element ``a: true``."""
 ARRAY_LENGTH = b"l"
+REMOVED, CHANGED, ADDED, BINARY = b"d", b"u", b"i", b"b"
+SECTIONS = frozenset((CHANGED, ADDED, BINARY))
+"""The sections of a document's diff that hold new values, in this order in every diff."""
 MAX_DIFF_DEPTH = 200
 """BSON itself nests no deeper."""
 
@@ -55,9 +59,9 @@ def read_diff(buffer: bytes, start: int) -> Diff:
 
 def is_array_diff(buffer: bytes, start: int) -> bool:
     """Whether the diff at ``start`` is an array's."""
-    for name, (kind, at, _) in iter_spans(buffer, start):
-        return name == ARRAY_MARK and kind == BOOL and buffer[at] == 1
-    raise BadBson("an empty diff", offset=start)
+    if not buffer[start + 4]:
+        raise BadBson("an empty diff", offset=start)
+    return buffer.startswith(ARRAY_MARK, start + 4)
 
 
 def array_changes(buffer: bytes, start: int) -> Iterator[tuple[bytes, bytes, Span]]:

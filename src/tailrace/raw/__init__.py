@@ -2,6 +2,7 @@
 
 from tailrace.raw.elements import (
     Span,
+    all_spans,
     document,
     document_end,
     element,
@@ -13,6 +14,7 @@ from tailrace.raw.elements import (
 
 __all__ = [
     "Span",
+    "all_spans",
     "document",
     "document_end",
     "element",

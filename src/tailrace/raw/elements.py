@@ -51,12 +51,19 @@ _COUNTED_EXTRA_BYTES = {
 
 
 def spans(buffer: bytes, start: int = 0) -> dict[bytes, Span]:
-    """Each field's span of the document at ``start``, in order; a repeated name keeps its last.
+    """Each field's span of the document at ``start``, in order; a repeated name keeps its last."""
+    return dict(all_spans(buffer, start))
 
-    The loop of ``iter_spans`` is written out: every oplog entry passes through here.
+
+def all_spans(buffer: bytes, start: int = 0) -> list[tuple[bytes, Span]]:
+    """The fields of the document (or array) at ``start``, all at once.
+
+    The loop of ``iter_spans`` is written out: it is what most of the time goes into.
     """
-    found: dict[bytes, Span] = {}
-    end = document_end(buffer, start) - 1
+    found: list[tuple[bytes, Span]] = []
+    end = start + int.from_bytes(buffer[start : start + 4], "little") - 1
+    if not start + 4 <= end < len(buffer) or buffer[end]:
+        raise BadBson("not a BSON document", offset=start)
     at = start + 4
     fixed, counted, find, int32 = _FIXED_BYTES, _COUNTED_EXTRA_BYTES, buffer.find, _INT32
     while at < end:
@@ -76,7 +83,7 @@ def spans(buffer: bytes, start: int = 0) -> dict[bytes, Span]:
         stop = value + size
         if stop > end:
             raise BadBson("a value reaches past the end of its document", offset=value)
-        found[buffer[at + 1 : value - 1]] = (kind, value, stop)
+        found.append((buffer[at + 1 : value - 1], (kind, value, stop)))
         at = stop
     return found
 

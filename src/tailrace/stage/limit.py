@@ -13,14 +13,12 @@ MAX_EVENT_BYTES = (16 << 20) + (16 << 10)
 """A document's 16 MiB, and what the server allows around it."""
 
 
-def check_size(event: Event) -> Event:
-    """The event itself, when it can be sent."""
+def too_large(event: Event) -> ServerError:
+    """The error of an event that cannot be sent."""
     size = len(event.raw)
-    if size > MAX_EVENT_BYTES:
-        raise ServerError(
-            f"BSONObj size: {size} (0x{size:X}) is invalid. Size must be between 0 and "
-            f"{MAX_EVENT_BYTES}(16MB)",
-            code=BSON_TOO_LARGE,
-            labels=("NonResumableChangeStreamError",),
-        )
-    return event
+    return ServerError(
+        f"BSONObj size: {size} (0x{size:X}) is invalid. Size must be between 0 and "
+        f"{MAX_EVENT_BYTES}(16MB)",
+        code=BSON_TOO_LARGE,
+        labels=("NonResumableChangeStreamError",),
+    )

@@ -15,7 +15,7 @@ from typing import Any
 from tailrace.event.event import Event
 from tailrace.stage.images import AddImages
 from tailrace.stage.invalidate import CheckInvalidate
-from tailrace.stage.limit import check_size
+from tailrace.stage.limit import MAX_EVENT_BYTES, too_large
 from tailrace.stage.lookups import Lookups, NoLookups
 from tailrace.stage.match import OplogMatch
 from tailrace.stage.options import StreamOptions
@@ -23,7 +23,7 @@ from tailrace.stage.resume import CheckResumability, EnsureToken, check_history
 from tailrace.stage.transform import Transform, only_classic
 from tailrace.stage.unwind import UnwindTransactions
 from tailrace.stage.user import Pipeline, UserPipeline
-from tailrace.token import high_water_mark
+from tailrace.token import ResumeToken, high_water_mark
 
 Stage = Callable[[Iterable[Any]], Iterator[Any]]
 
@@ -41,12 +41,12 @@ class ShardStream:
         self.options = options
         self._match = OplogMatch(options, lookups)
         self._invalidate = CheckInvalidate(options)
-        self._last: tuple[int, bytes, bytes] = (0, b"", b"")
+        self._last: Event | ResumeToken | None = None
         client = options.client_token
         version = options.shape.token_version
         if client is not None and not client.is_high_water_mark:
             version = max(version, client.version)
-            self._last = (client.cluster_time, client.data, client.type_bits)
+            self._last = client
         self._version = version
         self._stages = self._assemble(options, lookups, pipeline)
 
@@ -79,8 +79,10 @@ class ShardStream:
         for stage in self._stages:
             source = stage(source)
         for event in source:
-            self._last = (event.entry.time, event.token, event.type_bits)
-            yield check_size(event)
+            self._last = event
+            if len(event.raw) > MAX_EVENT_BYTES:
+                raise too_large(event)
+            yield event
 
     @property
     def ended(self) -> bool:
@@ -95,8 +97,10 @@ class ShardStream:
     @property
     def position(self) -> tuple[bytes, bytes]:
         """The token, and its type bits, to go on from once a whole batch was taken."""
-        time, data, type_bits = self._last
         reached = max(self._match.scanned, self.options.start)
-        if self.ended or reached <= time:
-            return data, type_bits
+        last = self._last
+        if isinstance(last, Event) and (self.ended or reached <= last.time):
+            return last.token, last.type_bits
+        if isinstance(last, ResumeToken) and reached <= last.cluster_time:
+            return last.data, last.type_bits
         return high_water_mark(reached, self._version), b""
