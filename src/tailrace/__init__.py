@@ -1,10 +1,12 @@
 """tailrace: a database's log as an ordered, resumable stream of change events."""
 
-from tailrace.engine import replay
+from tailrace.engine import OplogStream, open_oplog, replay
 from tailrace.errors import ServerError, TailraceError
 
 __all__ = [
+    "OplogStream",
     "ServerError",
     "TailraceError",
+    "open_oplog",
     "replay",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import typer
 
-from tailrace.cli import token
+from tailrace.cli import dev, token
 from tailrace.cli.demo import demo
 from tailrace.cli.replay import replay
 
@@ -23,6 +23,7 @@ def tailrace() -> None:
 
 app.command()(demo)
 app.command()(replay)
+app.add_typer(dev.app, name="dev")
 app.add_typer(token.app, name="token")
 
 

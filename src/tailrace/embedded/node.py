@@ -20,6 +20,7 @@ from tailrace.embedded.folder import ServerFolder
 from tailrace.embedded.mongod import MongodOptions, command, environment, patience_s
 from tailrace.embedded.ports import LOOPBACK, answers
 from tailrace.embedded.process import Process
+from tailrace.embedded.security import Security
 
 Client = MongoClient[dict[str, Any]]
 
@@ -35,23 +36,24 @@ class Node:
         name: str,
         port: int,
         *,
+        public_port: int,
         build: Mongod,
         options: MongodOptions,
+        security: Security,
         folder: ServerFolder,
     ) -> None:
         self.name = name
         self.port = port
-        self.address = f"{LOOPBACK}:{port}"
+        self.address = f"{LOOPBACK}:{public_port}"
         """Where the other members and replica set clients reach it."""
-        self.login: dict[str, Any] = {}
-        """What PyMongo must be given to get in: user and certificates."""
+        self._security = security
         self.frozen = False
         self.data: Path = folder.path / name
         self._patience_s = patience_s(build)
         self._client: Client | None = None
         self._prober: Client | None = None
         self.process = Process(
-            command(build, options, port, self.data),
+            command(build, options, security, port, self.data),
             folder,
             name,
             environment=environment(build),
@@ -98,17 +100,21 @@ class Node:
 
     def direct(self, **options: Any) -> Client:
         """A new client that talks to this node only; the caller closes it."""
-        given = {"directConnection": True, **self.login, **options}
+        given = {
+            "directConnection": True,
+            **self._security.client_options(self._security.system),
+            **options,
+        }
         return MongoClient(LOOPBACK, self.port, **given)
 
     @property
     def client(self) -> Client:
-        """The node's own client, straight to it."""
+        """The node's own client, straight to it; it is who the servers are to each other."""
         if self._client is None:
             self._client = self.direct()
         return self._client
 
-    def command(self, name: str, value: Any = 1, **fields: Any) -> dict[str, Any]:
+    def command(self, name: str, value: Any = 1, /, **fields: Any) -> dict[str, Any]:
         """Run an admin command on this node."""
         return self.client.admin.command(name, value, **fields)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import random
 import socket
 
+from tailrace.errors import OptionError
+
 LOOPBACK = "127.0.0.1"
 LOWEST, HIGHEST = 15_000, 32_000
 ATTEMPTS = 200
@@ -23,6 +25,15 @@ def free_port() -> int:
         if is_free(port):
             return port
     raise OSError(f"no free port on {LOOPBACK} between {LOWEST} and {HIGHEST}")
+
+
+def chosen_port(port: int | None) -> int:
+    """The port that was asked for, which must be free, or any free one."""
+    if port is None:
+        return free_port()
+    if not is_free(port):
+        raise OptionError(f"port {port} is taken", option="port")
+    return port
 
 
 def is_free(port: int) -> bool:

@@ -14,6 +14,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from tailrace.embedded import family
 from tailrace.embedded.folder import ServerFolder
 from tailrace.errors import ServerStartFailed
 
@@ -71,8 +72,9 @@ class Process:
         """End it by a signal; by SIGKILL when it does not obey in time."""
         if self._process is None:
             return
-        self.signal(signal.SIGCONT)
         self.signal(end_signal)
+        if end_signal != signal.SIGKILL:
+            self.thaw()
         try:
             self._process.wait(within_s)
         except subprocess.TimeoutExpired:
@@ -82,16 +84,20 @@ class Process:
         self._pid_file.unlink(missing_ok=True)
 
     def kill(self) -> None:
-        """End it as a power cut would."""
+        """End it and its children as a power cut would."""
+        if self.running:
+            family.kill(self.pid)
         self.stop(signal.SIGKILL)
 
     def freeze(self) -> None:
-        """Stop it from running, connections and all, until ``thaw``."""
-        self.signal(signal.SIGSTOP)
+        """Stop it and its children from running, connections and all, until ``thaw``."""
+        if self.running:
+            family.freeze(self.pid)
 
     def thaw(self) -> None:
-        """Let a frozen process go on."""
-        self.signal(signal.SIGCONT)
+        """Let it and its children go on."""
+        if self.running:
+            family.thaw(self.pid)
 
     def signal(self, number: int) -> None:
         """Send a signal, if there is a process to take it."""

@@ -24,6 +24,9 @@ from pathlib import Path
 END_GRACE_S = 5.0
 """How long a server may take to end by its own signal before SIGKILL."""
 
+GONE = "ZX"
+"""The kernel's letters for a process that ended, and waits at most to be reaped."""
+
 
 class Watchdog:
     """The pipe to the watchdog process of this Python process."""
@@ -43,7 +46,7 @@ class Watchdog:
     def forget_parent(self) -> None:
         """In a forked child: let go of the pipe, so that only the parent's death counts."""
         if self._process is not None and self._process.stdin is not None:
-            os.close(self._process.stdin.fileno())
+            self._process.stdin.close()
         self._process = None
         self._lock = threading.Lock()
 
@@ -66,6 +69,7 @@ def _start() -> subprocess.Popen[bytes]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
         cwd="/",
+        bufsize=0,  # a forked child must have nothing to flush when it lets go
     )
 
 
@@ -117,13 +121,17 @@ def send(pid: int, number: int) -> None:
         os.kill(pid, signal.SIGCONT)
 
 
+def state(pid: int) -> str:
+    """The kernel's letter for what a process does; empty when there is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 def alive(pid: int) -> bool:
     """Whether a process still runs; one that only waits to be reaped does not."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state not in "ZX"
+    return state(pid) not in GONE
 
 
 def _close_door(folder: Path) -> Path | None:

@@ -1,5 +1,6 @@
 """The engine room: the stages joined to what they read, an archive or a live server."""
 
+from tailrace.engine.live import OplogStream, open_oplog
 from tailrace.engine.replay import replay
 
-__all__ = ["replay"]
+__all__ = ["OplogStream", "open_oplog", "replay"]

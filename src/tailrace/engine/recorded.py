@@ -62,16 +62,19 @@ class RecordedLookups:
         id_span = wanted.get(b"_id")
         if id_span is None:
             return None
-        rows = self._documents.get((namespace, sort_key(_value(key, id_span))), ())
-        for row_uuid, document in rows:
-            same_collection = not self._by_uuid or row_uuid is None or row_uuid == uuid
+        database = namespace.partition(b".")[0]
+        rows = self._documents.get((database, sort_key(_value(key, id_span))), ())
+        for row_namespace, row_uuid, document in rows:
+            # By its UUID a collection is found under any name: it may have been renamed.
+            by_uuid = self._by_uuid and row_uuid is not None
+            same_collection = row_uuid == uuid if by_uuid else row_namespace == namespace
             if same_collection and _has_values(document, key, wanted):
                 return document
         return None
 
     @cached_property
-    def _documents(self) -> dict[tuple[bytes, object], list[tuple[bytes | None, bytes]]]:
-        found: dict[tuple[bytes, object], list[tuple[bytes | None, bytes]]] = {}
+    def _documents(self) -> dict[tuple[bytes, object], list[tuple[bytes, bytes | None, bytes]]]:
+        found: dict[tuple[bytes, object], list[tuple[bytes, bytes | None, bytes]]] = {}
         if self._documents_source is None:
             return found
         for row in read_documents(self._documents_source):
@@ -81,8 +84,9 @@ class RecordedLookups:
             raw = row[doc[1] : doc[2]]
             uuid = fields.get(b"uuid")
             row_uuid = row[uuid[1] + _UUID_AT : uuid[2]] if uuid and uuid[0] == BINARY else None
-            key = (row[ns[1] + 4 : ns[2] - 1], sort_key(field_value(raw, (b"_id",))))
-            found.setdefault(key, []).append((row_uuid, raw))
+            namespace = row[ns[1] + 4 : ns[2] - 1]
+            key = (namespace.partition(b".")[0], sort_key(field_value(raw, (b"_id",))))
+            found.setdefault(key, []).append((namespace, row_uuid, raw))
         return found
 
     @cached_property

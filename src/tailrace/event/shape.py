@@ -83,6 +83,20 @@ class Shape:
         return self.version >= (6, 1, 0)
 
     @property
+    def checks_early(self) -> bool:
+        """Whether what precedes a token is swallowed before images are looked for.
+
+        7.0.28 does so. 6.0.5 misses the images of what it then swallows: the operations of
+        the token's transaction that precede it.
+        """
+        return self.version >= (6, 0, 9)
+
+    @property
+    def shows_view_catalog(self) -> bool:
+        """Whether ``showSystemEvents`` shows ``system.views``: 6.0.27 does, 6.0.5 does not."""
+        return self.version >= (6, 0, 6)
+
+    @property
     def ns_types(self) -> bool:
         """Whether ``create`` events say what kind of namespace was made."""
         return self.version >= (8, 0, 5)

@@ -34,8 +34,11 @@ ON_A_COLLECTION = frozenset(
 INDEX_BUILDS = frozenset((b"startIndexBuild", b"abortIndexBuild"))
 TRANSACTION_ENDS = frozenset((b"applyOps", b"commitTransaction"))
 SHOWN_THOUGH_MIGRATED = frozenset((b"create", b"createIndexes"))
-OLD_COMMANDS = frozenset((b"drop", b"renameCollection", b"dropDatabase"))
-"""The commands that had events before 6.0."""
+CLASSIC_COMMANDS = frozenset(
+    (b"drop", b"renameCollection", b"dropDatabase", b"upgradeDowngradeViewlessTimeseries")
+)
+"""The commands of classic events: all that there were before 6.0, and all that a stream
+without ``showExpandedEvents`` reads, so that it cannot resume after any other's token."""
 
 
 class OplogMatch:
@@ -60,8 +63,8 @@ class OplogMatch:
         rules[b"renameCollection"] = self._rename
         if options.scope.kind is not Kind.COLLECTION:
             rules[b"dropDatabase"] = self._in_database
-        if shape.version < (6, 0, 0):
-            rules = {name: rule for name, rule in rules.items() if name in OLD_COMMANDS}
+        if not shape.expanded:
+            rules = {name: rule for name, rule in rules.items() if name in CLASSIC_COMMANDS}
         self._commands = rules
         self._noops = _noop_kinds(options)
 

@@ -41,28 +41,32 @@ class CheckResumability:
 
 
 class EnsureToken:
-    """Swallows the event of the token; the first event to come must be that one.
+    """Swallows the event of the token, which must come before all that lies behind it.
 
-    A token of a fragment is only met by its event here: the stage that splits events
-    swallows the fragments.
+    Shards that ran the same command give the same token: each of its copies is
+    swallowed. A token of a fragment is only met by its event here: the stage that
+    splits events swallows the fragments.
     """
 
     def __init__(self, client: ResumeToken) -> None:
         self._wanted = client.without_fragment
         self._needs_split = client.fragment is not None
-        self._found = False
+        self._found = self._passed = False
 
     def __call__(self, source: Iterable[Event]) -> Iterator[Event]:
         """Pass on what lies behind the token; an error when it is not in the stream."""
         for event in source:
-            if self._found:
+            if self._passed:
                 yield event
             elif event.token == self._wanted:
                 self._found = True
                 if self._needs_split:
                     yield event
-            else:
-                raise not_found()
+            elif event.token > self._wanted:
+                if not self._found:
+                    raise not_found()
+                self._passed = True
+                yield event
 
 
 def not_found() -> ServerError:

@@ -19,6 +19,8 @@ _ANY_COLLECTION = rb"(?!(?:\$|system\.))"
 _SOME_SYSTEM = rb"(?!(?:\$|system\.(?!(?:js$|resharding\.|buckets\.|views$))))"
 _SOME_SYSTEM_6_0 = rb"(?!(?:\$|system\.(?!(?:js$|buckets\.|views$))))"
 """6.0 keeps a resharding's temporary collection to itself."""
+_SOME_SYSTEM_6_0_5 = rb"(?!(?:\$|system\.(?!(?:js$|buckets\.))))"
+"""Its first releases do not show what happens to the catalog of views itself."""
 COMMAND = b"$cmd"
 
 
@@ -66,6 +68,8 @@ class Patterns:
 
     def __init__(self, scope: Scope, shape: Shape) -> None:
         some_system = _SOME_SYSTEM if shape.shows_resharding else _SOME_SYSTEM_6_0
+        if not shape.shows_view_catalog:
+            some_system = _SOME_SYSTEM_6_0_5
         collections = some_system if shape.system else _ANY_COLLECTION
         if scope.kind is Kind.CLUSTER:
             database, exact = _ANY_DATABASE, None

@@ -55,16 +55,17 @@ class ShardStream:
     ) -> list[Stage]:
         client = options.client_token
         resumes = client is not None and not client.is_high_water_mark
+        checks_early = resumes and (options.shape.checks_early or options.shape.for_merge)
         images = AddImages.wanted(options)
         stages: list[Stage | None] = [
             self._match,
             UnwindTransactions(self._match, options.shape, lookups),
             Transform(options),
             self._invalidate,
-            CheckResumability(client) if client is not None and resumes else None,
+            CheckResumability(client) if client is not None and checks_early else None,
+            None if options.shape.expanded else only_classic,
             AddImages(options, lookups) if images else None,
             EnsureToken(client) if client is not None and resumes else None,
-            None if options.shape.expanded else only_classic,
             UserPipeline(pipeline) if pipeline is not None else None,
         ]
         return [stage for stage in stages if stage is not None]

@@ -1,0 +1,104 @@
+"""What a cluster's config server knows: databases, sharded collections, and who owns what.
+
+Read anew for every question, since a range may move between two of them. This is the
+one place that knows how the ``config`` database is laid out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bson import ObjectId
+from bson.binary import Binary
+from bson.max_key import MaxKey
+from bson.min_key import MinKey
+from bson.timestamp import Timestamp
+from pymongo.read_concern import ReadConcern
+
+from tailrace.embedded.node import Client
+from tailrace.errors import OptionError
+
+Key = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DatabasePlace:
+    """Where a database's unsharded collections are."""
+
+    name: str
+    primary: str
+    """The shard that has them, and that takes the commands about the database."""
+    version: Mapping[str, Any]
+    """What a command must carry, so that a shard knows that its sender is not mistaken."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardedCollection:
+    """A collection that is spread over shards."""
+
+    namespace: str
+    uuid: Binary
+    key: Key
+    epoch: ObjectId
+    timestamp: Timestamp
+
+    @property
+    def lowest(self) -> dict[str, Any]:
+        """The bound below every document."""
+        return dict.fromkeys(self.key, MinKey())
+
+    @property
+    def highest(self) -> dict[str, Any]:
+        """The bound above every document."""
+        return dict.fromkeys(self.key, MaxKey())
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedRange:
+    """A range of shard keys, the lower bound in and the upper out, and its owner."""
+
+    lower: Key
+    upper: Key
+    shard: str
+    version: Timestamp
+
+
+class Catalog:
+    """The config server's ``config`` database, as questions."""
+
+    def __init__(self, config: Client) -> None:
+        self._config = config.get_database("config", read_concern=ReadConcern("majority"))
+
+    def shards(self) -> dict[str, str]:
+        """Each shard's name and where it is, in the order of their names."""
+        return {shard["_id"]: shard["host"] for shard in self._config.shards.find().sort("_id")}
+
+    def database(self, name: str) -> DatabasePlace:
+        """A database that exists."""
+        found = self._config.databases.find_one({"_id": name})
+        if found is None:
+            raise OptionError(f"the cluster has no database {name}", option="database")
+        return DatabasePlace(name, found["primary"], found["version"])
+
+    def collection(self, namespace: str) -> ShardedCollection:
+        """A collection that is sharded."""
+        found = self._config.collections.find_one({"_id": namespace})
+        if found is None:
+            raise OptionError(f"{namespace} is not sharded", option="namespace")
+        return ShardedCollection(
+            namespace,
+            found["uuid"],
+            found["key"],
+            found["lastmodEpoch"],
+            found["timestamp"],
+        )
+
+    def ranges(self, namespace: str) -> list[OwnedRange]:
+        """Every range of a sharded collection, from the lowest to the highest."""
+        chunks = self._config.chunks.find({"uuid": self.collection(namespace).uuid}).sort("min")
+        return [
+            OwnedRange(chunk["min"], chunk["max"], chunk["shard"], chunk["lastmod"])
+            for chunk in chunks
+        ]

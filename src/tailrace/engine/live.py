@@ -1,0 +1,216 @@
+"""Change streams from the live oplog of a replica set: the engine's live front door.
+
+``open_oplog`` checks options and source and gives an ``OplogStream``. Work moves in
+batches: what one read of the log gave, as events, and the token from which whoever
+took them goes on. An error comes after the events before it. What is lost on the way
+(a cursor, a member, an election) is found again behind the last entry; a stream whose
+look-ups got no answer starts anew behind its last event, and the caller may go on.
+
+Above every room but the command line; it only joins the readers to the stages.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any
+
+from bson.raw_bson import RawBSONDocument
+from bson.timestamp import Timestamp
+from pymongo import MongoClient
+
+from tailrace.engine.live_lookups import LiveLookups
+from tailrace.engine.source import check_collection, probe
+from tailrace.errors import OptionError, SourceLost, TailraceError
+from tailrace.event.event import Event
+from tailrace.oplog.deployment import Deployment
+from tailrace.oplog.tail import Tail
+from tailrace.raw import spans
+from tailrace.stage.options import Starts, StreamOptions, parse_options
+from tailrace.stage.shard import ShardStream
+from tailrace.token import ResumeToken
+
+AWAIT_MS = 1000
+"""How long a batch is waited for, as the server does by default."""
+BATCH_BYTES = 16 << 20
+"""Past this many bytes of events a batch is full, as the server's."""
+
+Token = dict[str, Any]
+
+
+def open_oplog(
+    client: MongoClient[Any],
+    namespace: str | None = None,
+    *,
+    options: Mapping[str, Any] | None = None,
+    pipeline: Sequence[Mapping[str, Any]] | None = None,
+    start_at_operation_time: Timestamp | None = None,
+    resume_after: Mapping[str, Any] | None = None,
+    start_after: Mapping[str, Any] | None = None,
+    read_preference: Any = None,
+    max_await_ms: int = AWAIT_MS,
+) -> OplogStream:
+    """The change stream of a replica set, made from its oplog; from now on without a start.
+
+    The client stays the caller's, and is read with its read preference unless another
+    is given. Raises ``ServerError`` for options that the server refuses, and
+    ``UnsupportedSource`` for what is no replica set.
+    """
+    if pipeline:
+        raise OptionError("pipeline stages are not supported yet", option="pipeline")
+    deployment = Deployment(client, read_preference)
+    source = probe(deployment)
+    parsed = parse_options(
+        options,
+        namespace,
+        source.version,
+        starts=Starts(start_at_operation_time, resume_after, start_after),
+        parameters=source.parameters,
+    )
+    check_collection(deployment, parsed.scope)
+    if not parsed.start:
+        parsed = replace(parsed, start=source.applied + 1)
+    return OplogStream(deployment, parsed, max_await_ms)
+
+
+class OplogStream:
+    """The events of a live oplog, in batches or one by one; for one thread at a time."""
+
+    def __init__(self, deployment: Deployment, options: StreamOptions, max_await_ms: int) -> None:
+        self._deployment = deployment
+        self._options = options
+        self._tail = Tail(deployment, max_await_ms)
+        self._error: TailraceError | None = None
+        self._failed = False
+        self._waiting: deque[bytes] = deque()
+        self._current: bytes | None = None
+        self._begin(options)
+
+    def _begin(self, options: StreamOptions) -> None:
+        lookups = LiveLookups(self._deployment, options.shape.version)
+        self._stages = ShardStream(options, lookups)
+        self._running: Iterator[Event] | None = None
+        self._opened = False
+
+    def __enter__(self) -> OplogStream:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def alive(self) -> bool:
+        """Whether more may come, if only an error: not closed, not ended."""
+        return not (self._deployment.closed or self._stages.ended or self._failed)
+
+    @property
+    def resume_token(self) -> Token:
+        """From where to go on after what was handed out so far."""
+        if self._current is not None and self._waiting:
+            return token_of(self._current)
+        return self._position
+
+    @property
+    def _position(self) -> Token:
+        data, type_bits = self._stages.position
+        token: Token = {"_data": data.decode()}
+        return {**token, "_typeBits": type_bits} if type_bits else token
+
+    def close(self) -> None:
+        """End the stream; from another thread a read that waits ends within its wait."""
+        self._deployment.close()
+        self._tail.close()
+
+    def next_batch(
+        self, *, max_await_ms: int | None = None, max_events: int | None = None
+    ) -> tuple[list[bytes], Token]:
+        """The next events, perhaps none, as raw BSON, and the token to go on from behind them.
+
+        One read of the log, which waits ``max_await_ms`` at most when there is nothing
+        new; an empty batch moves the token when the log went on. A full batch is cut,
+        and the next one goes on within it. ``SourceLost`` leaves the stream open.
+        """
+        self._raise_what_waits()
+        if not self.alive:
+            return [], self._position
+        if max_await_ms is not None:
+            self._tail.await_ms = max_await_ms
+        events: list[bytes] = []
+        try:
+            self._fill(events, max_events)
+        except TailraceError as error:
+            self._error = error
+            if isinstance(error, SourceLost):
+                self._begin_again()
+            if not events:
+                self._raise_what_waits()
+        if self._stages.ended:
+            self._tail.close()
+        return events, self._position
+
+    def _raise_what_waits(self) -> None:
+        error = self._error
+        if isinstance(error, SourceLost):
+            self._error = None
+        elif error is not None:
+            self._failed = True
+            self._tail.close()
+        if error is not None:
+            raise error
+
+    def _fill(self, events: list[bytes], max_events: int | None) -> None:
+        if self._running is None:
+            if not self._opened:
+                self._stages.open(self._tail.seek(self._options.start))
+                self._opened = True
+            self._running = self._stages.run(self._tail.read())
+        size = 0
+        for event in self._running:
+            events.append(event.raw)
+            size += len(event.raw)
+            if size >= BATCH_BYTES or len(events) == max_events:
+                return
+        self._running = None
+
+    def _begin_again(self) -> None:
+        """Start behind what was handed out; what the stages had begun is gone."""
+        if self._running is None:
+            return
+        data, type_bits = self._stages.position
+        token = ResumeToken.parse({"_data": data.decode(), "_typeBits": type_bits})
+        self._options = replace(
+            self._options, start=token.cluster_time, client_token=token, started_after=True
+        )
+        self._begin(self._options)
+
+    def try_next(self) -> RawBSONDocument | None:
+        """The next event, or None when none came within one wait."""
+        if not self._waiting:
+            self._waiting.extend(self.next_batch()[0])
+        if not self._waiting:
+            return None
+        self._current = self._waiting.popleft()
+        return RawBSONDocument(self._current)
+
+    def __iter__(self) -> Iterator[RawBSONDocument]:
+        return self
+
+    def __next__(self) -> RawBSONDocument:
+        while self._waiting or self.alive:
+            event = self.try_next()
+            if event is not None:
+                return event
+        raise StopIteration
+
+
+def token_of(event: bytes) -> Token:
+    """The token of an event."""
+    _, start, end = spans(event)[b"_id"]
+    return ResumeToken.parse(event[start:end]).document
