@@ -1,4 +1,8 @@
-"""Writes of a cluster, as what is to be sent and by which values its owner is found."""
+"""Writes of a cluster, as what is to be sent and by which values its owner is found.
+
+A statement is a command document for one shard, with the shard version that tells the
+server which router's view it was made under. Pure: nothing is sent here.
+"""
 
 from __future__ import annotations
 
