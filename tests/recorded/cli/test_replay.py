@@ -225,3 +225,12 @@ def test_a_date_that_python_cannot_hold_and_a_string_that_is_no_utf8_are_shown()
     document = lines(result)[0]["fullDocument"]
     assert document["far"] == {"$date": {"$numberLong": str(1 << 50)}}
     assert document["text"] == "��"
+
+
+@pytest.mark.parametrize(
+    ("version", "name"), [("6.0", "Location40415"), ("7.0", "IDLUnknownField")]
+)
+def test_an_unknown_option_has_the_name_that_its_release_gives_it(version: str, name: str) -> None:
+    result = run("replay", "-", "--server-version", version, "--options", '{"oops": 1}')
+    assert result.status == 3
+    assert result.error_line.endswith(f"({name}, code 40415)")
