@@ -12,6 +12,8 @@ MOST_FUNCTION_LINES = 60
 DOCSTRING_LINES = range(3, 13)
 SMALL_FILE_LINES = 40
 """A file up to here may open with less: one sentence says it all."""
+MODULE_OF_A_ROOM = 2
+"""Dots in the name of a module that lies in a room, not in a package of it."""
 DRAWN = "├──"
 """A docstring with a drawing may be longer."""
 VAGUE_NAMES = frozenset({"util", "utils", "common", "helper", "helpers", "manager", "misc"})
@@ -33,13 +35,13 @@ def function_size(source: Source) -> Iterator[str]:
 
 
 def opening(source: Source) -> Iterator[str]:
-    """A module opens with 3 to 12 lines that say what it owns; a small one with one."""
+    """A module opens with 3 to 12 lines; a small one, or one in a package of a room, with one."""
     lines = len((ast.get_docstring(source.tree) or "").splitlines())
     if not lines and source.text.strip():
         yield "opens without a docstring"
     elif not source.path.startswith("src/"):
         return
-    elif lines < min(DOCSTRING_LINES) and len(source.text.splitlines()) > SMALL_FILE_LINES:
+    elif lines < min(DOCSTRING_LINES) and not _told_elsewhere(source):
         yield f"opens with {lines} lines, {min(DOCSTRING_LINES)} are the fewest"
     elif lines > max(DOCSTRING_LINES) and DRAWN not in source.text:
         yield f"opens with {lines} lines, {max(DOCSTRING_LINES)} are the most"
@@ -49,3 +51,9 @@ def names(source: Source) -> Iterator[str]:
     """No module is called by a word that says nothing."""
     name = source.module.replace("/", ".").removesuffix(".py").split(".")
     yield from (f"is called {word}" for word in name if word in VAGUE_NAMES)
+
+
+def _told_elsewhere(source: Source) -> bool:
+    """Whether little is left to say: a small file, or its package has said the rest."""
+    is_small = len(source.text.splitlines()) <= SMALL_FILE_LINES
+    return is_small or source.module.count(".") > MODULE_OF_A_ROOM
