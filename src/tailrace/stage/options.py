@@ -24,6 +24,8 @@ from tailrace.token import ResumeToken
 
 NOT_A_DOCUMENT = 6188500
 UNKNOWN_OPTION = 40415
+UNKNOWN_OPTION_NAMED: Version = (7, 0, 0)
+"""Since then the code has a name."""
 TYPE_MISMATCH = 14
 BAD_VALUE = 2
 INVALID_OPTIONS = 72
@@ -170,6 +172,7 @@ def _known(raw: bytes, version: Version, caller: Caller) -> dict[bytes, Span]:
                 f"BSON field '$changeStream.{text}' is an unknown field; known are "
                 f"{', '.join(_names(version))}",
                 code=UNKNOWN_OPTION,
+                **({"code_name": "IDLUnknownField"} if version >= UNKNOWN_OPTION_NAMED else {}),
             )
         if span[0] == NULL and option.nullable:
             continue
