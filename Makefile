@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
+# What can run on any server that is named in TAILRACE_MONGOD.
+LIVE := $(wildcard tests/live tests/fault)
 
 .PHONY: help demo test test-fast test-live test-mongodb-7.0 check format lock reference soak bench-engine clean
 
@@ -26,10 +28,10 @@ test-fast: $(READY) ## the tests that need no server, under 30 s
 	$(PYTEST) -q tests/unit tests/property tests/recorded tests/house
 
 test-live: $(READY)
-	$(PYTEST) tests/live tests/fault
+	$(PYTEST) $(LIVE)
 
 test-mongodb-7.0: $(READY) ## the live MongoDB tests on 7.0 (Windows build under Wine; root on Debian)
-	$(BIN)/python scripts/mongodb_7_0.py $(PYTEST) tests/live tests/fault
+	$(BIN)/python scripts/mongodb_7_0.py $(PYTEST) $(LIVE)
 
 check: $(READY) ## format, lint, types, house
 	$(BIN)/ruff format --check .
@@ -50,7 +52,7 @@ reference: $(READY) ## renew docs/reference from the code
 	$(BIN)/python scripts/reference.py
 
 soak: $(READY) ## the long runs of the live tests (TAILRACE_SOAK scales them)
-	TAILRACE_SOAK=$${TAILRACE_SOAK:-20} $(PYTEST) --timeout 7200 tests/property tests/live tests/fault
+	TAILRACE_SOAK=$${TAILRACE_SOAK:-20} $(PYTEST) --timeout 7200 tests/property $(LIVE)
 
 bench-engine: $(READY) ## engine against the server's own change stream, as ratios
 	$(BIN)/python benchmarks/engine.py

@@ -23,7 +23,7 @@ def documented(source: Source) -> Iterator[str]:
 
 def listed(source: Source) -> Iterator[str]:
     """What a room's ``__init__`` brings in for others stands in its ``__all__``."""
-    if not source.path.endswith("/__init__.py"):
+    if source.module.count(".") > 1 or not source.path.endswith("/__init__.py"):
         return
     brought = {
         alias.asname or alias.name

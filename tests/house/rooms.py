@@ -50,7 +50,14 @@ PURE = (
 )
 """Rooms and modules that do no I/O, read no clock, start no thread, throw no dice."""
 
-READERS = ("oplog.archive", "oplog.deployment", "oplog.spool", "oplog.tail")
+READERS = (
+    "oplog.archive",
+    "oplog.connection",
+    "oplog.deployment",
+    "oplog.slices",
+    "oplog.spool",
+    "oplog.tail",
+)
 """The half of ``oplog`` that is not pure."""
 
 NOT_PURE = frozenset(

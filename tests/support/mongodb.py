@@ -18,6 +18,10 @@ from pymongo import MongoClient
 from pymongo.database import Database
 
 from tailrace.embedded import ReplicaSet
+from tailrace.embedded.binaries import mongod
+
+TLS = not mongod().wine
+"""Whether this build has TLS: Wine cannot make the certificate chains that mongod asks for."""
 
 
 @pytest.fixture(scope="session")

@@ -8,26 +8,23 @@ same, byte for byte, and a stream that resumes after any token goes on with the 
 
 from __future__ import annotations
 
-import io
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import typer
 from bson.codec_options import CodecOptions
 from bson.json_util import RELAXED_JSON_OPTIONS, dumps
 from bson.raw_bson import RawBSONDocument
-from bson.timestamp import Timestamp
-from pymongo import CursorType, MongoClient
+from pymongo import MongoClient
 from pymongo.client_session import ClientSession
 from rich.console import Console
 from rich.text import Text
 
 from tailrace.cli.output import EXIT_FAILED, errors_in_one_line
 from tailrace.embedded import ReplicaSet
-from tailrace.engine import replay
+from tailrace.engine import OplogStream, open_oplog
 from tailrace.errors import SourceLost
 
 DATABASE = "shop"
@@ -82,68 +79,34 @@ def demo() -> None:
         console.print("Starting a MongoDB for this demo ...")
         with replica_set:
             console.print(f"MongoDB {replica_set.version} at {replica_set.uri}")
-            tell(console, replica_set.client(), replica_set.version)
+            tell(console, replica_set.client())
         console.print("The server is gone, and its files with it.")
 
 
-def tell(console: Console, client: Client, version: str) -> None:
+def tell(console: Console, client: Client) -> None:
     """Make the story's writes, show the events, and check the two claims."""
-    start = _last_time(client)
-    events = oplog_events(client, version, start)
-    seen: list[RawBSONDocument] = []
-    for writes in STORY:
-        _announce(console, writes)
-        _make(client, writes)
-        for event in islice(events, len(writes)):
-            seen.append(event)
-            _show(console, event, len(seen))
-    _check_against_server(console, client, start, seen)
-    _check_resumption(console, client, version, seen)
+    raw: CodecOptions[Any] = CodecOptions(document_class=RawBSONDocument)
+    with (
+        open_oplog(client, DATABASE) as stream,
+        client.get_database(DATABASE, raw).watch() as theirs,
+    ):
+        seen: list[RawBSONDocument] = []
+        for writes in STORY:
+            _announce(console, writes)
+            _make(client, writes)
+            for _ in writes:
+                seen.append(_next(stream))
+                _show(console, seen[-1], len(seen))
+        _check_against_server(console, seen, theirs)
+    _check_resumption(console, client, seen)
 
 
-def oplog_events(
-    client: Client, version: str, start: Timestamp, resume_after: Mapping[str, Any] | None = None
-) -> Iterator[RawBSONDocument]:
-    """The events of the demo's database from a time, or after a token, as they come."""
-    return replay(
-        OplogFile(client, start),
-        namespace=DATABASE,
-        server_version=version,
-        resume_after=resume_after,
-        start_at_operation_time=None if resume_after else start,
-    )
-
-
-class OplogFile(io.RawIOBase):
-    """The oplog from a time on, as a file that grows while it is read."""
-
-    def __init__(self, client: Client, start: Timestamp) -> None:
-        self._batches: Iterator[Any] = client.local["oplog.rs"].find_raw_batches(
-            {"ts": {"$gte": start}}, cursor_type=CursorType.TAILABLE_AWAIT
-        )
-        self._rest = memoryview(b"")
-
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Wait for entries and copy as much of them as fits."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not self._rest:
-            if time.monotonic() > deadline:
-                raise SourceLost(f"no oplog entry within {PATIENCE_S:g} s")
-            self._rest = memoryview(next(self._batches, b""))
-        count = min(len(buffer), len(self._rest))
-        buffer[:count] = self._rest[:count]
-        self._rest = self._rest[count:]
-        return count
-
-
-def _last_time(client: Client) -> Timestamp:
-    last = next(client.local["oplog.rs"].find().sort("$natural", -1).limit(1))
-    time_of_it: Timestamp = last["ts"]
-    return time_of_it
+def _next(stream: OplogStream) -> RawBSONDocument:
+    deadline = time.monotonic() + PATIENCE_S
+    while (event := stream.try_next()) is None:
+        if time.monotonic() > deadline:
+            raise SourceLost(f"no event within {PATIENCE_S:g} s")
+    return event
 
 
 def _make(client: Client, writes: tuple[Write, ...]) -> None:
@@ -178,12 +141,9 @@ def _show(console: Console, event: RawBSONDocument, number: int) -> None:
 
 
 def _check_against_server(
-    console: Console, client: Client, start: Timestamp, seen: list[RawBSONDocument]
+    console: Console, seen: list[RawBSONDocument], theirs: Iterator[Any]
 ) -> None:
-    raw: CodecOptions[Any] = CodecOptions(document_class=RawBSONDocument)
-    with client.get_database(DATABASE, raw).watch(start_at_operation_time=start) as stream:
-        theirs: list[Any] = list(islice(stream, len(seen)))
-    same = sum(our.raw == their.raw for our, their in zip(seen, theirs, strict=True))
+    same = sum(our.raw == their.raw for our, their in zip(seen, theirs, strict=False))
     console.print()
     _verdict(
         console,
@@ -192,14 +152,12 @@ def _check_against_server(
     )
 
 
-def _check_resumption(
-    console: Console, client: Client, version: str, seen: list[RawBSONDocument]
-) -> None:
+def _check_resumption(console: Console, client: Client, seen: list[RawBSONDocument]) -> None:
     right = 0
     for at, event in enumerate(seen[:-1], 1):
-        events = oplog_events(client, version, event["clusterTime"], event["_id"])
-        again = islice(events, len(seen) - at)
-        right += [each.raw for each in again] == [each.raw for each in seen[at:]]
+        with open_oplog(client, DATABASE, resume_after=event["_id"]) as stream:
+            again = [_next(stream).raw for _ in seen[at:]]
+        right += again == [each.raw for each in seen[at:]]
     _verdict(
         console,
         right == len(seen) - 1,

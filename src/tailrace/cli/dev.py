@@ -108,7 +108,7 @@ def up(
 ) -> None:
     """Start a server, print its connection string, and end it with this command."""
     wish = Wish(port=port, nodes=nodes, shards=shards, auth=auth or None, tls=tls or None)
-    with _ended_by_signals(), errors_in_one_line(), STARTERS[kind](wish) as server:
+    with ended_by_signals(), errors_in_one_line(), STARTERS[kind](wish) as server:
         sys.stdout.write(server.uri + "\n")
         sys.stdout.flush()
         for line in server.description():
@@ -125,7 +125,7 @@ def _stay_while_running(server: Server) -> None:
 
 
 @contextlib.contextmanager
-def _ended_by_signals() -> Iterator[None]:
+def ended_by_signals() -> Iterator[None]:
     """Have every signal that asks for the end come as Ctrl-C does."""
     before = {number: signal.signal(number, signal.default_int_handler) for number in END_SIGNALS}
     try:

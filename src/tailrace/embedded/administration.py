@@ -42,10 +42,7 @@ class Administration:
 
     def shard_collection(self, namespace: str, key: Key, **fields: Any) -> None:
         """Shard a collection, new or empty or on its primary shard, by ranges or hashed."""
-        database, collection = split_namespace(namespace)
-        self._ask_primary(
-            "_shardsvrCreateCollection", database, collection, shardKey=dict(key), **fields
-        )
+        self._ask_about(namespace, "_shardsvrCreateCollection", shardKey=dict(key), **fields)
 
     def move_range(
         self,
@@ -64,17 +61,86 @@ class Administration:
             max=collection.highest if upper is None else dict(upper),
         )
 
-    def _ask_config(self, command: str, value: Any, **fields: Any) -> dict[str, Any]:
+    def split(self, namespace: str, *points: Key) -> None:
+        """Split the range that these keys are in; each becomes a lower bound."""
+        catalog = self.catalog
+        collection = catalog.collection(namespace)
+        whole = catalog.owner(collection, points[0])
+        version = catalog.shard_version(collection, whole.shard)
+        self.shards[whole.shard].primary().command(
+            "splitChunk",
+            namespace,
+            **{"from": whole.shard},
+            keyPattern=collection.key,
+            epoch=collection.epoch,
+            timestamp=collection.timestamp,
+            shardVersion=version,
+            min=whole.lower,
+            max=whole.upper,
+            splitKeys=[dict(point) for point in points],
+        )
+
+    def refine(self, namespace: str, key: Key) -> None:
+        """Append fields to the shard key; the index for it is made first."""
+        self.create_index(namespace, key)
+        self._ask_about(namespace, "_shardsvrRefineCollectionShardKey", newShardKey=dict(key))
+
+    def reshard(self, namespace: str, key: Key, chunks: int | None = None, **fields: Any) -> None:
+        """Spread a collection anew by another key (half a minute on 7.0, for its own reasons)."""
+        if "_presetReshardedChunks" not in fields:
+            fields["numInitialChunks"] = len(self.shards) if chunks is None else chunks
+        database, _ = split_namespace(namespace)
+        self._ask_primary(
+            "_shardsvrReshardCollection", database, namespace, "admin", key=dict(key), **fields
+        )
+
+    def coll_mod(self, namespace: str, **changes: Any) -> None:
+        """Change a collection's options on every shard that has some of it."""
+        self._ask_about(namespace, "_shardsvrCollMod", **changes)
+
+    def rename(self, namespace: str, to: str, **fields: Any) -> None:
+        """Rename a collection, sharded or not; the new name is a namespace too."""
+        self._ask_about(namespace, "_shardsvrRenameCollection", to=to, **fields)
+
+    def drop(self, namespace: str) -> None:
+        """Drop a collection, sharded or not."""
+        self._ask_about(namespace, "_shardsvrDropCollection")
+
+    def create_index(self, namespace: str, key: Key, **options: Any) -> None:
+        """Make an index on every shard that has some of a collection."""
+        name = "_".join(f"{field}_{order}" for field, order in key.items())
+        self._ask_owners(
+            namespace, "createIndexes", indexes=[{"key": dict(key), "name": name, **options}]
+        )
+
+    def drop_index(self, namespace: str, name: str) -> None:
+        """Drop an index on every shard that has some of a collection."""
+        self._ask_owners(namespace, "dropIndexes", index=name)
+
+    def _ask_about(self, namespace: str, command: str, /, **fields: Any) -> dict[str, Any]:
+        database, collection = split_namespace(namespace)
+        return self._ask_primary(command, database, collection, **fields)
+
+    def _ask_owners(self, namespace: str, command: str, /, **fields: Any) -> None:
+        """A plain command, to each shard that has some of a collection."""
+        database, collection = split_namespace(namespace)
+        for shard, versions in self.catalog.versions(namespace).items():
+            client = self.shards[shard].primary().client
+            client[database].command(
+                command, collection, **{**fields, **versions, "writeConcern": dict(BY_ALL)}
+            )
+
+    def _ask_config(self, command: str, value: Any, /, **fields: Any) -> dict[str, Any]:
         return self.config.primary().command(command, value, **fields, writeConcern=BY_ALL)
 
     def _ask_primary(
-        self, command: str, database: str, value: Any, **fields: Any
+        self, command: str, database: str, value: Any, run_on: str | None = None, /, **fields: Any
     ) -> dict[str, Any]:
         """A command about a database or one of its collections, to its primary shard."""
         place = self.catalog.database(database)
-        client = self.shards[place.primary].primary().client
-        carried: dict[str, Any] = {"databaseVersion": place.version, "writeConcern": BY_ALL}
-        return client[database].command(command, value, **{**fields, **carried})
+        target = self.shards[place.primary].primary().client[run_on or database]
+        carried = {"databaseVersion": place.version, "writeConcern": dict(BY_ALL)}
+        return target.command(command, value, **{**fields, **carried})
 
 
 def split_namespace(namespace: str) -> tuple[str, str]:

@@ -21,6 +21,10 @@ from tailrace.embedded.node import Client
 from tailrace.errors import OptionError
 
 Key = Mapping[str, Any]
+ShardVersion = dict[str, Any]
+NOTHING = Timestamp(0, 0)
+UNSHARDED: ShardVersion = {"e": ObjectId("0" * 24), "t": NOTHING, "v": NOTHING}
+"""The version of every collection that is not sharded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,10 @@ class ShardedCollection:
     key: Key
     epoch: ObjectId
     timestamp: Timestamp
+
+    def version(self, version: Timestamp) -> ShardVersion:
+        """What a command must carry to a shard whose newest range has this version."""
+        return {"e": self.epoch, "t": self.timestamp, "v": version}
 
     @property
     def lowest(self) -> dict[str, Any]:
@@ -95,10 +103,41 @@ class Catalog:
             found["timestamp"],
         )
 
+    def is_sharded(self, namespace: str) -> bool:
+        """Whether the config server knows the collection at all."""
+        return self._config.collections.find_one({"_id": namespace}) is not None
+
+    def owner(self, collection: ShardedCollection, key: Key) -> OwnedRange:
+        """The range that a document with these shard key values (hashes, if hashed) is in."""
+        found = self._config.chunks.find_one(
+            {"uuid": collection.uuid, "min": {"$lte": key}, "max": {"$gt": key}}
+        )
+        # The bound above every document is the one that no range has in it.
+        return self.ranges(collection.namespace)[-1] if found is None else _range(found)
+
+    def shard_version(self, collection: ShardedCollection, shard: str) -> ShardVersion:
+        """What a command about this collection must carry to one shard."""
+        newest = self._config.chunks.find_one(
+            {"uuid": collection.uuid, "shard": shard}, sort=[("lastmod", -1)]
+        )
+        return collection.version(NOTHING if newest is None else newest["lastmod"])
+
+    def versions(self, namespace: str) -> dict[str, dict[str, Any]]:
+        """Each shard that has some of a collection, and the versions that it must be told."""
+        if self.is_sharded(namespace):
+            collection = self.collection(namespace)
+            owners = sorted({owned.shard for owned in self.ranges(namespace)})
+            return {
+                shard: {"shardVersion": self.shard_version(collection, shard)} for shard in owners
+            }
+        place = self.database(namespace.partition(".")[0])
+        return {place.primary: {"shardVersion": UNSHARDED, "databaseVersion": place.version}}
+
     def ranges(self, namespace: str) -> list[OwnedRange]:
         """Every range of a sharded collection, from the lowest to the highest."""
         chunks = self._config.chunks.find({"uuid": self.collection(namespace).uuid}).sort("min")
-        return [
-            OwnedRange(chunk["min"], chunk["max"], chunk["shard"], chunk["lastmod"])
-            for chunk in chunks
-        ]
+        return [_range(chunk) for chunk in chunks]
+
+
+def _range(chunk: Mapping[str, Any]) -> OwnedRange:
+    return OwnedRange(chunk["min"], chunk["max"], chunk["shard"], chunk["lastmod"])

@@ -26,7 +26,7 @@ except ImportError:
     INSTALLED = False
 
 KEY_BITS = 2048
-"""The least that servers take; the Windows build reads no other kind of key."""
+"""The least that servers take."""
 VALID = datetime.timedelta(days=30)
 CLOCK_SKEW = datetime.timedelta(days=1)
 

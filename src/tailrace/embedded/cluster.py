@@ -1,21 +1,22 @@
 """A MongoDB sharded cluster that exists while it is used: config server and shards.
 
 There is no mongos: what one would ask of the servers is sent to them directly, by the
-methods that come from ``Administration``. Each member is a replica set of its own,
+methods that come from ``Administration`` and ``Routing``. Each member is a replica set of its own,
 and can be killed, frozen or stepped down as one.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
 from typing import Any
 
-from tailrace.embedded.administration import Administration
 from tailrace.embedded.folder import ServerFolder
+from tailrace.embedded.lifetime import Lifetime
 from tailrace.embedded.mongod import Role
 from tailrace.embedded.replica_set import ReplicaSet
+from tailrace.embedded.routing import Routing
 from tailrace.embedded.security import Security, make_security
+from tailrace.embedded.transactions import Transaction
 from tailrace.errors import OptionError
 
 CONFIG = "config"
@@ -25,7 +26,7 @@ PARAMETERS: dict[str, object] = {
 }
 
 
-class ShardedCluster(Administration):
+class ShardedCluster(Routing, Lifetime):
     """A sharded cluster of throw-away servers."""
 
     def __init__(
@@ -57,18 +58,6 @@ class ShardedCluster(Administration):
     def __repr__(self) -> str:
         return f"ShardedCluster({list(self.shards)})"
 
-    def __enter__(self) -> ShardedCluster:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def start(self) -> None:
         """Start every server at once, then tell the config server of the shards."""
         try:
@@ -93,6 +82,10 @@ class ShardedCluster(Administration):
         shard.start(self._security)
         self._join(shard)
         return shard
+
+    def transaction(self) -> Transaction:
+        """A transaction over shards, to be used in a ``with`` statement."""
+        return Transaction(self)
 
     def _join(self, shard: ReplicaSet) -> None:
         self._ask_config("_configsvrAddShard", f"{shard.name}/{shard.hosts}", name=shard.name)

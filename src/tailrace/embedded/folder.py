@@ -11,7 +11,6 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from types import TracebackType
 
 from tailrace.embedded.watchdog import WATCHDOG
 
@@ -29,17 +28,6 @@ class ServerFolder:
         self.path = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{name}-"))
         WATCHDOG.add(self.path)
         ServerFolder.live.append(self)
-
-    def __enter__(self) -> ServerFolder:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def logs(self) -> list[Path]:
         """The log files of the folder's servers."""

@@ -13,11 +13,11 @@ import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 
 from tailrace.embedded.account import readable_copy, unprivileged
 from tailrace.embedded.binaries import PostgresInstallation, postgres
 from tailrace.embedded.folder import ServerFolder
+from tailrace.embedded.lifetime import Lifetime
 from tailrace.embedded.login import Login
 from tailrace.embedded.ports import LOOPBACK, chosen_port
 from tailrace.embedded.process import Process
@@ -40,7 +40,7 @@ SETTINGS: dict[str, object] = {
 }
 
 
-class Postgres:
+class Postgres(Lifetime):
     """A throw-away PostgreSQL server."""
 
     def __init__(
@@ -62,18 +62,6 @@ class Postgres:
 
     def __repr__(self) -> str:
         return f"Postgres(port={self.port})"
-
-    def __enter__(self) -> Postgres:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def start(self) -> None:
         """Make the cluster and start its server."""

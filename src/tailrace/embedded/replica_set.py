@@ -8,7 +8,6 @@ its nodes comes from ``Members``, and what can happen to them from ``Faults``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Any
 
 from pymongo import MongoClient
@@ -16,6 +15,7 @@ from pymongo import MongoClient
 from tailrace.embedded.binaries import mongod
 from tailrace.embedded.faults import Faults
 from tailrace.embedded.folder import ServerFolder
+from tailrace.embedded.lifetime import Lifetime
 from tailrace.embedded.login import Login
 from tailrace.embedded.mongod import MongodOptions
 from tailrace.embedded.network import Network
@@ -23,7 +23,7 @@ from tailrace.embedded.node import Client, Node
 from tailrace.embedded.ports import chosen_port, free_port
 from tailrace.embedded.security import ROOT_ROLES, Security, make_security
 from tailrace.embedded.users import Grant, create_role, create_user
-from tailrace.errors import OptionError
+from tailrace.errors import OptionError, UnsupportedSource
 
 MOST_NODES = 7
 HEARTBEAT_MS = 500
@@ -32,7 +32,7 @@ ELECTION_TIMEOUT_MS = 10_000
 """How long a set goes without its primary, as the server's own default."""
 
 
-class ReplicaSet(Faults):
+class ReplicaSet(Faults, Lifetime):
     """A replica set of throw-away servers."""
 
     def __init__(
@@ -58,6 +58,8 @@ class ReplicaSet(Faults):
             "heartbeatIntervalMillis": HEARTBEAT_MS,
             "electionTimeoutMillis": election_timeout_ms,
         }
+        if tls and self.build.wine:
+            raise UnsupportedSource("the Windows build has no TLS under Wine", option="tls")
         if partitionable and (tls or not self.options.test_commands):
             raise OptionError(
                 "partitionable needs test_commands, and no tls", option="partitionable"
@@ -76,18 +78,6 @@ class ReplicaSet(Faults):
     def name(self) -> str:
         """The set's name."""
         return self.options.replica_set
-
-    def __enter__(self) -> ReplicaSet:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def start(self, security: Security | None = None) -> None:
         """Start the nodes, initiate the set, and wait for its primary and members.

@@ -40,7 +40,9 @@ def test_the_way_from_a_server_to_its_events(
     assert ADDRESS in start
     run_python(start.replace(ADDRESS, replica_set.uri))
     run_python(page("README.md"))
-    assert capsys.readouterr().out.startswith("insert Timestamp(")
+    out = capsys.readouterr().out.splitlines()
+    assert out[0].startswith("insert {'_data': '82")
+    assert out[1].startswith("insert Timestamp(")
     commands = COMMAND.findall(start + page("README.md"))
     assert len(commands) >= 2
     for command in commands:

@@ -11,6 +11,7 @@ from bson.min_key import MinKey
 from pymongo import MongoClient
 from pymongo.errors import OperationFailure
 from tests.support.dev_servers import DevServer
+from tests.support.mongodb import TLS
 from tests.support.waiting import eventually
 
 from tailrace.embedded import ShardedCluster
@@ -79,7 +80,7 @@ def test_a_collection_that_is_not_sharded_cannot_move(
 def test_a_shard_that_joins_takes_a_range_and_users_get_in_everywhere(
     start_cluster: Callable[..., ShardedCluster],
 ) -> None:
-    cluster = start_cluster(1, auth=True, tls=True)
+    cluster = start_cluster(1, auth=True, tls=TLS)
     shard = cluster.add_shard()
     assert list(cluster.catalog.shards()) == ["s1", "s2"] == list(cluster.shards)
     cluster.create_database("shop", "s1")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pymongo import MongoClient, WriteConcern
 from pymongo.errors import ConnectionFailure, WriteConcernError
+from tests.support.mongodb import TLS
 from tests.support.waiting import eventually
 
 from tailrace.embedded import Node, ReplicaSet
@@ -135,6 +136,7 @@ def test_only_a_partitionable_set_can_be_cut(mongodb: ReplicaSet) -> None:
         mongodb.cut_off(mongodb.nodes[0])
 
 
+@pytest.mark.skipif(not TLS, reason="the Windows build has no TLS under Wine")
 def test_encrypted_calls_cannot_be_told_apart() -> None:
     with pytest.raises(OptionError, match="no tls"):
         ReplicaSet(3, partitionable=True, tls=True)

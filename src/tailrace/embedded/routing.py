@@ -1,0 +1,86 @@
+"""What a mongos does with a write: find the owner, and send it with its shard's version.
+
+Without a version a shard takes a write for one to an unsharded collection, and its log
+then lacks the shard key. A version that is out of date is refused before anything is
+done, so the catalog is read again and the write sent again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from bson.int64 import Int64
+from pymongo.errors import OperationFailure
+
+from tailrace.embedded.administration import Administration, split_namespace
+from tailrace.embedded.catalog import Key, ShardedCollection
+from tailrace.embedded.statements import Statement, Writer
+
+STALE_CODES = frozenset({249, 343, 13388})
+"""StaleDbVersion, StaleShardVersion's successor for unknown databases, StaleConfig."""
+RETRY_S = 30.0
+RETRY_PAUSE_S = 0.02
+HASHED = "hashed"
+
+
+class Routing(Administration, Writer):
+    """Writes that go where they belong."""
+
+    def targets(self, statement: Statement) -> dict[str, dict[str, Any]]:
+        """The shards that a write goes to, and the versions that each must be told."""
+        catalog = self.catalog
+        namespace = statement.namespace
+        if not catalog.is_sharded(namespace):
+            return catalog.versions(namespace)
+        collection = catalog.collection(namespace)
+        complete = statement.verb == "insert"
+        if not complete and any(path(statement.values, field) is None for field in collection.key):
+            return catalog.versions(namespace)
+        shard = catalog.owner(collection, self._key(collection, statement.values)).shard
+        return {shard: {"shardVersion": catalog.shard_version(collection, shard)}}
+
+    def run(self, statement: Statement) -> int:
+        """Send a write to its owner, again while the versions are out of date."""
+        deadline = time.monotonic() + RETRY_S
+        while True:
+            targets = self.targets(statement)
+            try:
+                return sum(
+                    self._send(statement, shard, versions) for shard, versions in targets.items()
+                )
+            except OperationFailure as error:
+                # With several targets, the first may have done its part.
+                hopeless = len(targets) > 1 or time.monotonic() > deadline
+                if hopeless or error.code not in STALE_CODES:
+                    raise
+                time.sleep(RETRY_PAUSE_S)
+
+    def _send(self, statement: Statement, shard: str, versions: Mapping[str, Any]) -> int:
+        database, collection = split_namespace(statement.namespace)
+        client = self.shards[shard].primary().client
+        answer = client[database].command(
+            statement.verb, collection, **{**statement.fields, **versions}
+        )
+        for error in answer.get("writeErrors", ()):
+            raise OperationFailure(error["errmsg"], error["code"], error)
+        return int(answer["n"])
+
+    def _key(self, collection: ShardedCollection, values: Mapping[str, Any]) -> Key:
+        return {
+            field: self._hash(path(values, field)) if order == HASHED else path(values, field)
+            for field, order in collection.key.items()
+        }
+
+    def _hash(self, value: Any) -> Int64:
+        """The server's own hash; a test command."""
+        return Int64(self.config.primary().command("_hashBSONElement", value, seed=0)["out"])
+
+
+def path(document: Mapping[str, Any], dotted: str) -> Any:
+    """The value at a dotted path; None where there is none, as in a shard key."""
+    found: Any = document
+    for part in dotted.split("."):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found

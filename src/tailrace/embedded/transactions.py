@@ -1,0 +1,141 @@
+"""A transaction over several shards, committed by its coordinator or by hand.
+
+The first shard that it writes to is the coordinator. ``commit`` lets that one do the
+two phases; ``prepare`` and ``commit_prepared`` are the phases by themselves, so that a
+test can stand between them. Raw connections carry it, since the same session stands on
+every shard, which no client can have.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+from bson.binary import Binary
+from bson.int64 import Int64
+from bson.timestamp import Timestamp
+
+from tailrace.embedded.administration import BY_ALL, split_namespace
+from tailrace.embedded.routing import RETRY_PAUSE_S, RETRY_S, STALE_CODES, Routing
+from tailrace.embedded.statements import Statement, Writer
+from tailrace.embedded.wire import WireConnection
+from tailrace.errors import ServerError, UnsupportedSource
+
+NO_SUCH_TRANSACTION = 251
+"""What a shard answers that aborted by itself."""
+
+
+class Transaction(Writer):
+    """One transaction of a cluster; what is neither committed nor prepared is aborted."""
+
+    def __init__(self, cluster: Routing) -> None:
+        if cluster.config.security.root or cluster.config.security.certificates:
+            raise UnsupportedSource("transactions over shards need a cluster without auth and tls")
+        self._cluster = cluster
+        self._session = {"id": Binary.from_uuid(uuid.uuid4())}
+        self._participants: dict[str, WireConnection] = {}
+        self._prepared: Timestamp | None = None
+        self._over = False
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def participants(self) -> list[str]:
+        """The shards that it wrote to, the coordinator first."""
+        return list(self._participants)
+
+    def run(self, statement: Statement) -> int:
+        """Send a write, as a part of the transaction, to its owner."""
+        targets = self._cluster.targets(statement)
+        return sum(self._send(statement, shard, told) for shard, told in targets.items())
+
+    def _send(self, statement: Statement, shard: str, versions: Mapping[str, Any]) -> int:
+        if shard in self._participants:
+            return self._attempt(statement, shard, versions)
+        begin: dict[str, Any] = {"startTransaction": True, "readConcern": {"level": "majority"}}
+        if not self._participants:
+            begin["coordinator"] = True
+        deadline = time.monotonic() + RETRY_S
+        while True:
+            primary = self._cluster.shards[shard].primary()
+            self._participants[shard] = WireConnection(primary.port)
+            try:
+                return self._attempt(statement, shard, {**versions, **begin})
+            except ServerError as error:
+                # Nothing was done, so this shard takes no part, and may be asked again.
+                self._participants.pop(shard).close()
+                if error.code not in STALE_CODES or time.monotonic() > deadline:
+                    raise
+            time.sleep(RETRY_PAUSE_S)
+            versions = self._cluster.targets(statement)[shard]
+
+    def _attempt(self, statement: Statement, shard: str, told: Mapping[str, Any]) -> int:
+        database, collection = split_namespace(statement.namespace)
+        command = {statement.verb: collection, **statement.fields, **told, **self._marks()}
+        answer = self._participants[shard].command(database, command)
+        for error in answer.get("writeErrors", ()):
+            raise ServerError(error["errmsg"], code=error["code"])
+        return int(answer["n"])
+
+    def _marks(self) -> dict[str, Any]:
+        return {"lsid": self._session, "txnNumber": Int64(1), "autocommit": False}
+
+    def commit(self) -> None:
+        """Commit everywhere: at once on one shard, by the coordinator on several."""
+        self._over = True
+        shards = self.participants
+        if len(shards) > 1:
+            participants = [{"shardId": shard} for shard in shards]
+            self._tell(shards[0], "coordinateCommitTransaction", participants=participants)
+        elif shards:
+            self._tell(shards[0], "commitTransaction")
+
+    def prepare(self) -> Timestamp:
+        """The first phase, by hand, on every shard; the earliest time it may commit at."""
+        times = [
+            self._tell(shard, "prepareTransaction")["prepareTimestamp"]
+            for shard in self.participants
+        ]
+        self._prepared = max(times)
+        return self._prepared
+
+    def commit_prepared(self, at: Timestamp | None = None) -> None:
+        """The second phase, by hand, at the time that ``prepare`` gave or a later one."""
+        self._over = True
+        for shard in self.participants:
+            self._tell(shard, "commitTransaction", commitTimestamp=at or self._prepared)
+
+    def abort(self) -> None:
+        """Undo it everywhere, prepared or not."""
+        self._over = True
+        for shard in self.participants:
+            self._tell(shard, "abortTransaction")
+
+    def close(self) -> None:
+        """Abort what is still open and not prepared, and hang up."""
+        try:
+            if not self._over and self._prepared is None:
+                self.abort()
+        except ServerError as error:
+            if error.code != NO_SUCH_TRANSACTION:
+                raise
+        finally:
+            for connection in self._participants.values():
+                connection.close()
+
+    def _tell(self, shard: str, command: str, **fields: Any) -> dict[str, Any]:
+        connection = self._participants[shard]
+        whole = {command: 1, **fields, **self._marks(), "writeConcern": BY_ALL}
+        return connection.command("admin", whole)
