@@ -1,0 +1,51 @@
+"""Every place in a recorded stream can be gone on from: exactly the rest comes."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from tests.support.change_streams import differences
+from tests.support.effort import effort
+from tests.support.recorded_streams import RecordedStream, longest, token_of
+
+from tailrace.token import ResumeToken
+
+LARGE_LOG_BYTES = 1 << 20
+STREAMS = [pytest.param(stream, id=str(stream)) for stream in longest()]
+
+
+def places(stream: RecordedStream) -> list[int]:
+    """Each event's place; a few of them where the log is large."""
+    count = len(stream.events)
+    if len(stream.recording.file("oplog.bson")) < LARGE_LOG_BYTES:
+        return list(range(count))
+    return sorted(random.Random(7).sample(range(count), min(count, effort(6))))
+
+
+def check(stream: RecordedStream, rest: list[bytes], **start: Any) -> None:
+    difference = differences(stream.replay(**start), rest)
+    if difference:
+        pytest.fail(f"{stream} from {start}: {difference}")
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_behind_every_token_comes_exactly_the_rest(stream: RecordedStream) -> None:
+    events = stream.events
+    for place in places(stream):
+        check(stream, events[place + 1 :], startAfter=token_of(events[place]))
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_from_a_high_water_mark_comes_all_of_its_time_and_later(stream: RecordedStream) -> None:
+    events = stream.events
+    tokens = [ResumeToken.parse(token_of(event)) for event in events]
+    for place in places(stream)[::3]:
+        time = tokens[place].cluster_time
+        rest = [
+            event for event, token in zip(events, tokens, strict=True) if token.cluster_time >= time
+        ]
+        mark = ResumeToken.at(time, tokens[place].version)
+        check(stream, rest, resumeAfter=mark.document)
+        check(stream, rest, startAtOperationTime=mark.timestamp)
