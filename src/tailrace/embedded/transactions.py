@@ -32,7 +32,7 @@ class Transaction(Writer):
     """One transaction of a cluster; what is neither committed nor prepared is aborted."""
 
     def __init__(self, cluster: Routing) -> None:
-        if cluster.config.security.root or cluster.config.security.certificates:
+        if cluster.config.security.guarded:
             raise UnsupportedSource("transactions over shards need a cluster without auth and tls")
         self._cluster = cluster
         self._session = {"id": Binary.from_uuid(uuid.uuid4())}
