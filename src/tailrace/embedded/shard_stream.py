@@ -8,6 +8,7 @@ The stages' filters are the server's own: it is asked to explain the plain stage
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,10 +23,13 @@ from tailrace.embedded.wire import WireConnection
 from tailrace.errors import ServerError, UnsupportedSource
 
 RAW: CodecOptions[RawBSONDocument] = CodecOptions(document_class=RawBSONDocument)
+FOR_A_MERGE = {"fromMongos": True, "needsMerge": True}
 V1_TOKENS = {"$_generateV2ResumeTokens": False}
 """What a mongos of 6.0 adds; later ones say nothing."""
 FIRST_WITHOUT = "7.0"
-TOPOLOGY: dict[str, Any] = {"$_internalChangeStreamCheckTopologyChange": {}}
+STAGE = "$_internalChangeStream"
+"""What the stages' names begin with; 6.0 explains most of them by the rest."""
+TOPOLOGY: dict[str, Any] = {f"{STAGE}CheckTopologyChange": {}}
 """The stage behind ``CheckResumability`` that lets a mongos's own events through."""
 
 IMAGES = {
@@ -46,23 +50,22 @@ class ShardStream:
         target, self._database = _target(namespace)
         scope = {"allChangesForCluster": True} if namespace is None else {}
         stage = {"$changeStream": {**options, **scope}}
-        merged = {"cursor": {"batchSize": 0}, "fromMongos": True, "needsMerge": True}
-        client = WireConnection(node.port)
-        try:
-            plain = {"aggregate": target, "pipeline": [stage], **merged}
-            explained = client.command(self._database, {**plain, "explain": True})
-        finally:
-            client.close()
-        self._mongos = WireConnection(node.port, internal=True)
+        merged = {"aggregate": target, "cursor": {"batchSize": 0}, **FOR_A_MERGE}
+        with contextlib.closing(WireConnection(node.port)) as client:
+            plain = {**merged, "pipeline": [stage], "explain": True}
+            explained = client.command(self._database, plain)["stages"]
         command = {
-            "aggregate": target,
-            "pipeline": [*internal_stages(explained["stages"]), *image_stages(options)],
             **merged,
+            "pipeline": with_images(internal_stages(explained), options),
             "readConcern": {"level": "majority"},
             "writeConcern": BY_ALL,
             **(V1_TOKENS if version < FIRST_WITHOUT else {}),
         }
-        opened = self._mongos.command(self._database, command)["cursor"]
+        with contextlib.ExitStack() as unless_opened:
+            self._mongos = WireConnection(node.port, internal=True)
+            unless_opened.callback(self._mongos.close)
+            opened = self._mongos.command(self._database, command)["cursor"]
+            unless_opened.pop_all()
         self._id = Int64(opened["id"])
         self._collection = opened["ns"].partition(".")[2]
         self.promise: Mapping[str, Any] = opened["postBatchResumeToken"]
@@ -86,27 +89,30 @@ class ShardStream:
 def internal_stages(explained: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The stages that a mongos would send, from the server's own explanation."""
     query = explained[0]["$cursor"]["queryPlanner"]["parsedQuery"]
-    stages: list[dict[str, Any]] = [{"$_internalChangeStreamOplogMatch": {"filter": query}}]
+    stages: list[dict[str, Any]] = [{f"{STAGE}OplogMatch": {"filter": query}}]
     for stage in explained[1:]:
         described = stage.get("$changeStream")
         if described is None:
             stages.append(dict(stage))
             continue
-        name = described["stage"].removeprefix("internal")
-        fields = {field: value for field, value in described.items() if field != "stage"}
-        stages.append({f"$_internalChangeStream{name}": fields.get("options", fields)})
+        name = described["stage"].removeprefix(STAGE).removeprefix("internal")
+        said = {field: value for field, value in described.items() if field != "stage"}
+        fields = stage.get(f"{STAGE}{name}", said.get("options", said))
+        stages.append({f"{STAGE}{name}": fields})
         if name == "CheckResumability":
             stages.append(TOPOLOGY)
     return stages
 
 
-def image_stages(options: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The stages for images, which a server that is told of a merge leaves to the mongos."""
-    return [
-        {f"$_internalChangeStream{stage}": {option: options[option]}}
+def with_images(stages: list[dict[str, Any]], options: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The stages for images too, which 6.0 leaves to the mongos when it is told of one."""
+    there = {name for stage in stages for name in stage}
+    missing = [
+        {f"{STAGE}{stage}": {option: options[option]}}
         for option, (stage, default) in IMAGES.items()
-        if options.get(option, default) != default
+        if options.get(option, default) != default and f"{STAGE}{stage}" not in there
     ]
+    return [*stages, *missing]
 
 
 def _target(namespace: str | None) -> tuple[int | str, str]:

@@ -41,7 +41,7 @@ def logged(cluster: ShardedCluster, shard: str, namespace: str) -> list[tuple[st
     return [(entry["op"], entry["o2"]) for entry in entries.find({"ns": namespace, "op": "i"})]
 
 
-def two(namespace: str, low: int, high: int) -> list[dict[str, int]]:
+def two(low: int, high: int) -> list[dict[str, int]]:
     return [{"_id": low, "k": low}, {"_id": high, "k": high}]
 
 
@@ -66,7 +66,8 @@ def test_a_hashed_write_reaches_the_shard_that_owns_the_hash(
 def test_a_write_without_the_shard_key_reaches_every_owner(
     cluster: ShardedCluster, things: str
 ) -> None:
-    cluster.insert(things, *two(things, 1, 60))
+    assert cluster.update(things, {}, {"$set": {"seen": True}}, multi=True) == 0
+    cluster.insert(things, *two(1, 60))
     assert cluster.update(things, {}, {"$set": {"seen": True}}, multi=True) == 2
     assert cluster.update(things, {"k": 60}, {"$set": {"seen": False}}) == 1
     assert cluster.delete(things, {"seen": True}, multi=True) == 1
@@ -95,7 +96,7 @@ def test_ranges_split_where_they_are_told_to(cluster: ShardedCluster, things: st
 def test_refining_and_resharding_change_the_key_and_keep_the_documents(
     cluster: ShardedCluster, things: str
 ) -> None:
-    cluster.insert(things, *two(things, 1, 60))
+    cluster.insert(things, *two(1, 60))
     cluster.refine(things, {"k": 1, "_id": 1})
     assert list(cluster.catalog.collection(things).key) == ["k", "_id"]
     cluster.reshard(things, {"_id": 1})
@@ -106,7 +107,7 @@ def test_refining_and_resharding_change_the_key_and_keep_the_documents(
 def test_a_renamed_collection_has_its_documents_and_a_dropped_one_is_gone(
     cluster: ShardedCluster, things: str
 ) -> None:
-    cluster.insert(things, *two(things, 1, 60))
+    cluster.insert(things, *two(1, 60))
     cluster.rename(things, f"{things}2")
     assert owned(cluster, f"{things}2") == {"s1": [1], "s2": [60]}
     cluster.drop(f"{things}2")
@@ -129,7 +130,7 @@ def test_an_index_is_on_every_owner(cluster: ShardedCluster, things: str) -> Non
 
 def test_a_coordinated_transaction_is_on_both_shards(cluster: ShardedCluster, things: str) -> None:
     with cluster.transaction() as transaction:
-        transaction.insert(things, *two(things, 1, 60))
+        transaction.insert(things, *two(1, 60))
         assert owned(cluster, things) == {"s1": [], "s2": []}
         assert transaction.participants == ["s1", "s2"]
         transaction.commit()
@@ -150,7 +151,7 @@ def test_the_phases_by_hand_commit_at_one_time_on_both_shards(
     cluster: ShardedCluster, things: str
 ) -> None:
     with cluster.transaction() as transaction:
-        transaction.insert(things, *two(things, -1, 60))
+        transaction.insert(things, *two(-1, 60))
         earliest = transaction.prepare()
         assert isinstance(earliest, Timestamp)
         transaction.commit_prepared()
@@ -166,7 +167,7 @@ def test_an_aborted_transaction_leaves_nothing(
     cluster: ShardedCluster, things: str, prepared: bool
 ) -> None:
     with cluster.transaction() as transaction:
-        transaction.insert(things, *two(things, -1, 60))
+        transaction.insert(things, *two(-1, 60))
         if prepared:
             transaction.prepare()
             transaction.abort()
