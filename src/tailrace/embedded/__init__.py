@@ -12,6 +12,8 @@ from tailrace.embedded.mongod import MongodOptions
 from tailrace.embedded.node import Node
 from tailrace.embedded.postgres import Postgres
 from tailrace.embedded.replica_set import ReplicaSet
+from tailrace.embedded.shard_stream import ShardStream
+from tailrace.embedded.transactions import Transaction
 
 __all__ = [
     "Login",
@@ -20,5 +22,7 @@ __all__ = [
     "Postgres",
     "ReplicaSet",
     "ServerFolder",
+    "ShardStream",
     "ShardedCluster",
+    "Transaction",
 ]

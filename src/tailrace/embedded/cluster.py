@@ -16,6 +16,7 @@ from tailrace.embedded.mongod import Role
 from tailrace.embedded.replica_set import ReplicaSet
 from tailrace.embedded.routing import Routing
 from tailrace.embedded.security import Security, make_security
+from tailrace.embedded.shard_stream import ShardStream
 from tailrace.embedded.transactions import Transaction
 from tailrace.errors import OptionError
 
@@ -86,6 +87,11 @@ class ShardedCluster(Routing, Lifetime):
     def transaction(self) -> Transaction:
         """A transaction over shards, to be used in a ``with`` statement."""
         return Transaction(self)
+
+    def shard_stream(self, shard: str, namespace: str | None = None, **options: Any) -> ShardStream:
+        """A shard's change stream as a mongos opens it; the caller closes it."""
+        primary = self.shards[shard].primary()
+        return ShardStream(primary, namespace, options, version=self.version)
 
     def _join(self, shard: ReplicaSet) -> None:
         self._ask_config("_configsvrAddShard", f"{shard.name}/{shard.hosts}", name=shard.name)

@@ -67,6 +67,11 @@ class Node:
         """Whether it could answer now: started, not ended, not frozen."""
         return self.process.running and not self.frozen
 
+    @property
+    def guarded(self) -> bool:
+        """Whether a bare connection gets nowhere."""
+        return self._security.guarded
+
     def start(self) -> None:
         """Start the process; ``await_up`` waits for it."""
         self.data.mkdir(exist_ok=True)

@@ -8,7 +8,7 @@ done, so the catalog is read again and the write sent again.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from bson.int64 import Int64
@@ -19,10 +19,14 @@ from tailrace.embedded.catalog import Key, ShardedCollection
 from tailrace.embedded.statements import Statement, Writer
 
 STALE_CODES = frozenset({249, 343, 13388})
-"""StaleDbVersion, StaleShardVersion's successor for unknown databases, StaleConfig."""
+"""StaleDbVersion, ShardCannotRefreshDueToLocksHeld, StaleConfig."""
 RETRY_S = 30.0
 RETRY_PAUSE_S = 0.02
 HASHED = "hashed"
+
+
+class Stale(Exception):
+    """A shard refused a write because the versions are out of date, and did nothing."""
 
 
 class Routing(Administration, Writer):
@@ -43,18 +47,33 @@ class Routing(Administration, Writer):
 
     def run(self, statement: Statement) -> int:
         """Send a write to its owner, again while the versions are out of date."""
-        deadline = time.monotonic() + RETRY_S
-        while True:
-            targets = self.targets(statement)
+
+        def send(shard: str, versions: Mapping[str, Any]) -> int:
             try:
-                return sum(
-                    self._send(statement, shard, versions) for shard, versions in targets.items()
-                )
+                return self._send(statement, shard, versions)
             except OperationFailure as error:
-                # With several targets, the first may have done its part.
-                hopeless = len(targets) > 1 or time.monotonic() > deadline
-                if hopeless or error.code not in STALE_CODES:
-                    raise
+                if error.code in STALE_CODES:
+                    raise Stale from error
+                raise
+
+        return self.deliver(statement, send)
+
+    def deliver(self, statement: Statement, send: Callable[[str, Mapping[str, Any]], int]) -> int:
+        """Send to every owner once; whoever says ``Stale`` has done nothing, and is asked again.
+
+        As with a mongos, a write to all owners may miss or meet twice what moves meanwhile.
+        """
+        deadline = time.monotonic() + RETRY_S
+        counts: dict[str, int] = {}
+        while True:
+            try:
+                for shard, versions in self.targets(statement).items():
+                    if shard not in counts:
+                        counts[shard] = send(shard, versions)
+                return sum(counts.values())
+            except Stale as stale:
+                if time.monotonic() > deadline:
+                    raise stale.__cause__ or stale from None
                 time.sleep(RETRY_PAUSE_S)
 
     def _send(self, statement: Statement, shard: str, versions: Mapping[str, Any]) -> int:

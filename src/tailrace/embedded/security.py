@@ -36,6 +36,11 @@ class Security:
     """The user that people are."""
     certificates: Certificates | None = None
 
+    @property
+    def guarded(self) -> bool:
+        """Whether a client needs anything of it."""
+        return self != Security()
+
     def server_words(self, build: Mongod) -> list[str]:
         """What stands on a node's command line."""
         words: list[str] = []

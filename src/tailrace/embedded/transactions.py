@@ -8,7 +8,6 @@ every shard, which no client can have.
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Mapping
 from types import TracebackType
@@ -19,7 +18,7 @@ from bson.int64 import Int64
 from bson.timestamp import Timestamp
 
 from tailrace.embedded.administration import BY_ALL, split_namespace
-from tailrace.embedded.routing import RETRY_PAUSE_S, RETRY_S, STALE_CODES, Routing
+from tailrace.embedded.routing import STALE_CODES, Routing, Stale
 from tailrace.embedded.statements import Statement, Writer
 from tailrace.embedded.wire import WireConnection
 from tailrace.errors import ServerError, UnsupportedSource
@@ -32,7 +31,7 @@ class Transaction(Writer):
     """One transaction of a cluster; what is neither committed nor prepared is aborted."""
 
     def __init__(self, cluster: Routing) -> None:
-        if cluster.config.security.root or cluster.config.security.certificates:
+        if cluster.config.security.guarded:
             raise UnsupportedSource("transactions over shards need a cluster without auth and tls")
         self._cluster = cluster
         self._session = {"id": Binary.from_uuid(uuid.uuid4())}
@@ -58,8 +57,9 @@ class Transaction(Writer):
 
     def run(self, statement: Statement) -> int:
         """Send a write, as a part of the transaction, to its owner."""
-        targets = self._cluster.targets(statement)
-        return sum(self._send(statement, shard, told) for shard, told in targets.items())
+        return self._cluster.deliver(
+            statement, lambda shard, versions: self._send(statement, shard, versions)
+        )
 
     def _send(self, statement: Statement, shard: str, versions: Mapping[str, Any]) -> int:
         if shard in self._participants:
@@ -67,19 +67,14 @@ class Transaction(Writer):
         begin: dict[str, Any] = {"startTransaction": True, "readConcern": {"level": "majority"}}
         if not self._participants:
             begin["coordinator"] = True
-        deadline = time.monotonic() + RETRY_S
-        while True:
-            primary = self._cluster.shards[shard].primary()
-            self._participants[shard] = WireConnection(primary.port)
-            try:
-                return self._attempt(statement, shard, {**versions, **begin})
-            except ServerError as error:
-                # Nothing was done, so this shard takes no part, and may be asked again.
-                self._participants.pop(shard).close()
-                if error.code not in STALE_CODES or time.monotonic() > deadline:
-                    raise
-            time.sleep(RETRY_PAUSE_S)
-            versions = self._cluster.targets(statement)[shard]
+        self._participants[shard] = WireConnection(self._cluster.shards[shard].primary().port)
+        try:
+            return self._attempt(statement, shard, {**versions, **begin})
+        except ServerError as error:
+            self._participants.pop(shard).close()  # nothing was done: it takes no part yet
+            if error.code in STALE_CODES:
+                raise Stale from error
+            raise
 
     def _attempt(self, statement: Statement, shard: str, told: Mapping[str, Any]) -> int:
         database, collection = split_namespace(statement.namespace)
