@@ -45,7 +45,7 @@ format: $(READY) ## let ruff write the format
 
 lock: $(READY) ## renew requirements/dev.lock from pyproject.toml
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --universal --python-version 3.10 --extra dev --extra embedded --extra postgres \
+	$(BIN)/uv pip compile --universal --python-version 3.10 --extra dev --extra embedded --extra postgres --extra spark \
 		pyproject.toml --generate-hashes --no-header --no-emit-index-url -q -o requirements/dev.lock
 
 reference: $(READY) ## renew docs/reference from the code
