@@ -17,9 +17,10 @@ from bson.raw_bson import RawBSONDocument
 from bson.timestamp import Timestamp
 
 from tailrace.engine.recorded import RecordedLookups
-from tailrace.errors import BadArchive, BadBson, OptionError
+from tailrace.errors import BadArchive, BadBson
 from tailrace.event.shape import parse_version
 from tailrace.oplog.archive import Archive, Source
+from tailrace.query import Context, compile_pipeline
 from tailrace.stage.options import Starts, parse_options
 from tailrace.stage.shard import ShardStream
 
@@ -51,10 +52,9 @@ def replay(
         starts=Starts(start_at_operation_time, resume_after, start_after),
         parameters=server_parameters,
     )
+    stages = compile_pipeline(pipeline, Context(version)) if pipeline else None
     lookups = RecordedLookups(version, documents=documents, pre_images=pre_images)
-    if pipeline:
-        raise OptionError("pipeline stages are not supported yet", option="pipeline")
-    stream = ShardStream(parsed, lookups)
+    stream = ShardStream(parsed, lookups, stages)
     return _events(Archive(archive), stream, lookups)
 
 
