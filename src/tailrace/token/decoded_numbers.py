@@ -201,7 +201,7 @@ def _small(turned: _Turned) -> Magnitude:
     near = scaled / TINY_SCALE
     if not word & 1:
         return Magnitude(near)
-    if near < sys.float_info.min:
+    if scaled < sys.float_info.min * TINY_SCALE:  # ``near`` may be rounded up to the least normal
         return Magnitude(near, None, ABOVE_ROUNDED, tiny_stored(scaled), turned.integer(8))
     return _continued(turned, near, ABOVE_ROUNDED)
 
