@@ -4,6 +4,7 @@
     ├── SourceLost             we retry: the source went away and may come back
     ├── OperatorError          the operator acts: the message says what, and where
     │   ├── OptionError          an option's name or value is wrong
+    │   ├── CheckpointError      a checkpoint is of another source, or of another release
     │   ├── PrivilegeError       a grant is missing (``grant`` says which)
     │   ├── MissingServer        a binary or an extra is not installed
     │   ├── ServerStartFailed    an embedded server did not come up (``log``: its last words)
@@ -85,6 +86,10 @@ class OperatorError(TailraceError):
 
 class OptionError(OperatorError):
     """An option's name or value is wrong; ``option`` names it."""
+
+
+class CheckpointError(OperatorError):
+    """A checkpoint, or an offset in it, is not one that this source can go on from."""
 
 
 class PrivilegeError(OperatorError):

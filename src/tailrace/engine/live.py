@@ -31,7 +31,7 @@ from tailrace.query import Context, Pipeline, compile_pipeline
 from tailrace.raw import spans
 from tailrace.stage.options import Starts, StreamOptions, parse_options
 from tailrace.stage.shard import ShardStream
-from tailrace.token import ResumeToken
+from tailrace.token import ResumeToken, cluster_time
 
 AWAIT_MS = 1000
 """How long a batch is waited for, as the server does by default."""
@@ -200,7 +200,7 @@ class OplogStream:
     def lag(self) -> tuple[int, int]:
         """Seconds behind the log's end, and how long until the log forgets this place."""
         oldest, newest = self._tail.bounds()
-        reached = ResumeToken.parse(self._position).cluster_time >> 32
+        reached = cluster_time(self._stages.position[0]) >> 32
         return max(0, (newest >> 32) - reached), max(0, reached - (oldest >> 32))
 
     def try_next(self) -> RawBSONDocument | None:

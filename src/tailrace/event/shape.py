@@ -10,7 +10,7 @@ Rules: facts/server-semantics, sections 2.2 and 3.6. Knows no entry and no scope
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tailrace.errors import UnsupportedSource
 
@@ -51,6 +51,8 @@ class Shape:
     emit_from_migrate: bool = False
     end_of_transaction: bool = False
     for_merge: bool = False
+    shard_keys: Mapping[bytes, tuple[bytes, ...]] = field(default_factory=dict, compare=False)
+    """By a collection's UUID the paths of its shard key, where inserts do not say them."""
 
     @property
     def token_version(self) -> int:
