@@ -64,9 +64,7 @@ def replay(
     parsed = with_shard_keys(parsed, shard_keys)
     stages = compile_pipeline(pipeline, Context(version)) if pipeline else None
     if isinstance(archive, Mapping):
-        if stages is not None:
-            raise OptionError("stages over several shards are not supported", option="pipeline")
-        return merged_events(files_of(archive, documents, pre_images), parsed)
+        return merged_events(files_of(archive, documents, pre_images), parsed, stages)
     if isinstance(documents, Mapping) or isinstance(pre_images, Mapping):
         raise OptionError("documents by shard need archives by shard", option="documents")
     lookups = RecordedLookups(version, documents=documents, pre_images=pre_images)
