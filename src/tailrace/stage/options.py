@@ -135,7 +135,7 @@ def parse_options(
         migrations=_true(raw, found.get(b"showMigrationEvents")),
         raw_updates=_true(raw, found.get(b"showRawUpdateDescription")),
         commit_timestamps=_true(raw, found.get(b"showCommitTimestamp")),
-        **parameter_traits(parameters or {}),
+        **parameter_traits({} if parameters is None else parameters),
     )
     parsed = StreamOptions(
         scope,
