@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
 from typing import Any
 
 from bson.raw_bson import RawBSONDocument
@@ -97,12 +96,7 @@ class OplogStream:
     def __enter__(self) -> OplogStream:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     @property
