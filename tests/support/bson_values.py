@@ -120,7 +120,7 @@ class Values:
             lambda: None,
             lambda: ObjectId(rng.randbytes(12)),
             lambda: Binary(rng.randbytes(16), UUID_SUBTYPE),
-            lambda: Binary(rng.randbytes(rng.randrange(6)), rng.choice([0, 1, 2, 3, 5, 7, 128])),
+            lambda: Binary(rng.randbytes(rng.randrange(6)), rng.choice([0, 1, 2, 3, 5, 128])),
             lambda: DatetimeMS(rng.choice([0, -1, -62135596800000, rng.getrandbits(41)])),
             lambda: Timestamp(rng.getrandbits(31) + 1, rng.getrandbits(20)),
             lambda: Regex(
