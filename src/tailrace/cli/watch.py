@@ -33,7 +33,7 @@ from tailrace.cli.output import (
 )
 from tailrace.cli.state import StateFile
 from tailrace.cli.status import StatusLine
-from tailrace.cli.values import cluster_time, json_value_or_text, token_document
+from tailrace.cli.values import cluster_time, json_array, json_value_or_text, token_document
 from tailrace.engine import OplogStream, open_oplog
 from tailrace.errors import OptionError, SourceLost
 
@@ -50,6 +50,7 @@ def watch(
     option: Annotated[
         list[str] | None, typer.Option(help="A $changeStream option, name=value; repeatable.")
     ] = None,
+    pipeline: Annotated[str | None, typer.Option(help="Stages to append, a JSON array.")] = None,
     start: Annotated[
         str, typer.Option("--from", help="A token in hex, an ISO time, Timestamp(t, i), or now.")
     ] = NOW,
@@ -70,7 +71,12 @@ def watch(
         with (
             _client(uri) as client,
             open_oplog(
-                client, namespace, options=options, max_await_ms=AWAIT_MS, **starts
+                client,
+                namespace,
+                options=options,
+                pipeline=json_array("--pipeline", pipeline),
+                max_await_ms=AWAIT_MS,
+                **starts,
             ) as stream,
         ):
             _run(stream, event_writer(form, relaxed=relaxed), file)

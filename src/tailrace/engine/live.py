@@ -22,10 +22,11 @@ from pymongo import MongoClient
 
 from tailrace.engine.live_lookups import LiveLookups
 from tailrace.engine.source import check_collection, probe
-from tailrace.errors import OptionError, SourceLost, TailraceError
+from tailrace.errors import SourceLost, TailraceError
 from tailrace.event.event import Event
 from tailrace.oplog.deployment import Deployment
 from tailrace.oplog.tail import Tail
+from tailrace.query import Context, Pipeline, compile_pipeline
 from tailrace.raw import spans
 from tailrace.stage.options import Starts, StreamOptions, parse_options
 from tailrace.stage.shard import ShardStream
@@ -57,8 +58,6 @@ def open_oplog(
     is given. Raises ``ServerError`` for options that the server refuses, and
     ``UnsupportedSource`` for what is no replica set.
     """
-    if pipeline:
-        raise OptionError("pipeline stages are not supported yet", option="pipeline")
     deployment = Deployment(client, read_preference)
     source = probe(deployment)
     parsed = parse_options(
@@ -71,14 +70,22 @@ def open_oplog(
     check_collection(deployment, parsed.scope)
     if not parsed.start:
         parsed = replace(parsed, start=source.applied + 1)
-    return OplogStream(deployment, parsed, max_await_ms)
+    stages = compile_pipeline(pipeline, Context(source.version)) if pipeline else None
+    return OplogStream(deployment, parsed, max_await_ms, stages)
 
 
 class OplogStream:
     """The events of a live oplog, in batches or one by one; for one thread at a time."""
 
-    def __init__(self, deployment: Deployment, options: StreamOptions, max_await_ms: int) -> None:
+    def __init__(
+        self,
+        deployment: Deployment,
+        options: StreamOptions,
+        max_await_ms: int,
+        pipeline: Pipeline | None = None,
+    ) -> None:
         self._deployment = deployment
+        self._pipeline = pipeline
         self._options = options
         self._tail = Tail(deployment, max_await_ms)
         self._error: TailraceError | None = None
@@ -89,7 +96,7 @@ class OplogStream:
 
     def _begin(self, options: StreamOptions) -> None:
         lookups = LiveLookups(self._deployment, options.shape.version)
-        self._stages = ShardStream(options, lookups)
+        self._stages = ShardStream(options, lookups, self._pipeline)
         self._running: Iterator[Event] | None = None
         self._opened = False
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tailrace.errors import OptionError, UnsupportedSource
 
@@ -54,6 +54,8 @@ class Shape:
     emit_from_migrate: bool = False
     end_of_transaction: bool = False
     for_merge: bool = False
+    shard_keys: Mapping[bytes, tuple[bytes, ...]] = field(default_factory=dict, compare=False)
+    """By a collection's UUID the paths of its shard key, where inserts do not say them."""
 
     @property
     def token_version(self) -> int:

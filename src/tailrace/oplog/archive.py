@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tailrace.errors import BadArchive, OptionError
+from tailrace.errors import BadArchive, BadBson, OptionError
 from tailrace.oplog.packing import UNREADABLE, Readable, unpacked
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | Readable
@@ -61,6 +61,14 @@ class Archive:
                     raise self._broken(self.offset, "an entry does not end as BSON does")
                 at += size
                 yield entry
+
+    def bad_entry(self, error: BadBson) -> BadArchive:
+        """The error of an archive whose entry that was handed out last is no such thing."""
+        return BadArchive(
+            f"{self.name}: {error} (in the entry at byte {self.offset})",
+            offset=self.offset,
+            archive=self.name,
+        )
 
     def _filled(self, rest: bytes, base: int, size: int, pieces: Iterator[bytes]) -> bytes:
         """The rest of the buffer and as many pieces as make ``size``; nothing at the end."""
