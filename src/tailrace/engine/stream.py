@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Any
 
 from bson.raw_bson import RawBSONDocument
@@ -34,12 +33,7 @@ class OplogStream(ABC):
     def __enter__(self) -> OplogStream:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     @property

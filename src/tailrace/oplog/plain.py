@@ -33,9 +33,12 @@ _SECOND = b"\x03o2\x00"
 _SECOND_BYTES = len(_SECOND)
 
 
-def plain_write(raw: bytes) -> Plain | None:
-    """The parts of a write in its common form; None for every other entry."""
-    head = _head(raw)
+def plain_write(raw: bytes, *, inner: bool = False) -> Plain | None:
+    """The parts of a write in its common form; None for every other entry.
+
+    An operation inside a transaction (``inner``) has no time and no wall clock of its own.
+    """
+    head = _inner_head(raw) if inner else _head(raw)
     if head is None:
         return None
     op, namespace, uuid = head.groups()
@@ -46,24 +49,10 @@ def plain_write(raw: bytes) -> Plain | None:
         at = end + _SECOND_BYTES
         end = at + int.from_bytes(raw[at : at + 4], "little")
         o2 = raw[at:end]
+    if inner:
+        return (op, namespace, uuid, o, o2, 0, b"") if end + 1 == len(raw) else None
     tail = _tail(raw, end)
     if tail is None:
         return None
     time, wall = tail.groups()
     return op, namespace, uuid, o, o2, int.from_bytes(time, "little"), wall
-
-
-def plain_operation(raw: bytes) -> Plain | None:
-    """The same for an operation inside a transaction, which has no time of its own."""
-    head = _inner_head(raw)
-    if head is None:
-        return None
-    op, namespace, uuid = head.groups()
-    at = head.end()
-    end = at + int.from_bytes(raw[at : at + 4], "little")
-    o, o2 = raw[at:end], None
-    if raw.startswith(_SECOND, end):
-        at = end + _SECOND_BYTES
-        end = at + int.from_bytes(raw[at : at + 4], "little")
-        o2 = raw[at:end]
-    return (op, namespace, uuid, o, o2, 0, b"") if end + 1 == len(raw) else None
