@@ -19,7 +19,7 @@ Plain = tuple[bytes, bytes, bytes, bytes, bytes | None, int, bytes]
 _LSID = rb"\x03lsid\x00\x48\x00\x00\x00.{68}"
 _PREVIOUS = rb"\x03prevOpTime\x00\x1c\x00\x00\x00.{24}"
 _WRITE = (
-    rb"\x02op\x00\x02\x00\x00\x00([iud])\x00\x02ns\x00....([^\x00]*)\x00"
+    rb"\x02op\x00\x02\x00\x00\x00([iud])\x00\x02ns\x00(....)([^\x00]*)\x00"
     rb"\x05ui\x00\x10\x00\x00\x00\x04(.{16})\x03o\x00"
 )
 _head = re.compile(rb"....(?:%b\x12txnNumber\x00.{8})?%b" % (_LSID, _WRITE), re.DOTALL).match
@@ -41,7 +41,9 @@ def plain_write(raw: bytes, *, inner: bool = False) -> Plain | None:
     head = _inner_head(raw) if inner else _head(raw)
     if head is None:
         return None
-    op, namespace, uuid = head.groups()
+    op, size, namespace, uuid = head.groups()
+    if int.from_bytes(size, "little") != len(namespace) + 1:
+        return None
     at = head.end()
     end = at + int.from_bytes(raw[at : at + 4], "little")
     o, o2 = raw[at:end], None
