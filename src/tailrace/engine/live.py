@@ -31,6 +31,7 @@ from tailrace.query import Context, Pipeline, compile_pipeline
 from tailrace.raw import spans
 from tailrace.stage.options import Starts, StreamOptions, parse_options
 from tailrace.stage.shard import ShardStream
+from tailrace.stage.user import with_pipeline
 from tailrace.token import ResumeToken, cluster_time
 
 AWAIT_MS = 1000
@@ -72,7 +73,7 @@ def open_oplog(
     if not parsed.start:
         parsed = replace(parsed, start=source.applied + 1)
     stages = compile_pipeline(pipeline, Context(source.version)) if pipeline else None
-    return OplogStream(deployment, parsed, max_await_ms, stages)
+    return OplogStream(deployment, with_pipeline(parsed, stages), max_await_ms, stages)
 
 
 class OplogStream:

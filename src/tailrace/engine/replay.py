@@ -25,6 +25,7 @@ from tailrace.oplog.archive import Archive, Source
 from tailrace.query import Context, compile_pipeline
 from tailrace.stage.options import Caller, Starts, parse_options
 from tailrace.stage.shard import ShardStream
+from tailrace.stage.user import with_pipeline
 
 
 def replay(
@@ -63,10 +64,9 @@ def replay(
     )
     parsed = with_shard_keys(parsed, shard_keys)
     stages = compile_pipeline(pipeline, Context(version)) if pipeline else None
+    parsed = with_pipeline(parsed, stages)
     if isinstance(archive, Mapping):
-        if stages is not None:
-            raise OptionError("stages over several shards are not supported", option="pipeline")
-        return merged_events(files_of(archive, documents, pre_images), parsed)
+        return merged_events(files_of(archive, documents, pre_images), parsed, stages)
     if isinstance(documents, Mapping) or isinstance(pre_images, Mapping):
         raise OptionError("documents by shard need archives by shard", option="documents")
     lookups = RecordedLookups(version, documents=documents, pre_images=pre_images)
