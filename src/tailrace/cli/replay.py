@@ -10,7 +10,14 @@ from typing import Annotated
 
 import typer
 
-from tailrace.cli.output import Format, errors_in_one_line, event_writer
+from tailrace.cli.output import (
+    Format,
+    FormatOption,
+    NamespaceOption,
+    RelaxedOption,
+    errors_in_one_line,
+    event_writer,
+)
 from tailrace.cli.shards import named, one_or_by_shard, shard_keys
 from tailrace.cli.values import cluster_time, json_array, json_object, token_document
 from tailrace.engine import replay as replay_archive
@@ -40,9 +47,7 @@ def replay(
         typer.Argument(help="Concatenated BSON entries, plain, .gz or .zst; - is stdin."),
     ] = None,
     shard: Shards = None,
-    namespace: Annotated[
-        str | None, typer.Option(help="db or db.collection; the whole deployment without.")
-    ] = None,
+    namespace: NamespaceOption = None,
     options: Annotated[str | None, typer.Option(help="$changeStream options, JSON.")] = None,
     pipeline: Annotated[str | None, typer.Option(help="Stages to append, a JSON array.")] = None,
     documents: Documents = None,
@@ -57,12 +62,8 @@ def replay(
     ] = None,
     resume_after: Annotated[str | None, typer.Option(help="A token, hex or JSON.")] = None,
     start_after: Annotated[str | None, typer.Option(help="A token, hex or JSON.")] = None,
-    form: Annotated[Format, typer.Option("--format", help="How events are written.")] = (
-        Format.JSONL
-    ),
-    relaxed: Annotated[
-        bool, typer.Option("--relaxed", help="Relaxed instead of canonical Extended JSON.")
-    ] = False,
+    form: FormatOption = Format.JSONL,
+    relaxed: RelaxedOption = False,
 ) -> None:
     """Print the change events of an oplog archive, or of a cluster's, merged."""
     with errors_in_one_line():

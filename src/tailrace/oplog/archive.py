@@ -15,12 +15,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tailrace.errors import BadArchive, BadBson
+from tailrace.errors import BadArchive, BadBson, OptionError
 from tailrace.oplog.packing import UNREADABLE, Readable, unpacked
 
-Source = str | os.PathLike[str] | bytes | Readable
+Source = str | os.PathLike[str] | bytes | bytearray | memoryview | Readable
 """A path, ``-`` for standard input, the bytes themselves, or an open binary file."""
 
+IN_MEMORY = (bytes, bytearray, memoryview)
 STANDARD_INPUT = "-"
 MAX_ENTRY_BYTES = (16 << 20) + (64 << 10)
 """A document's 16 MiB, and room for what the oplog puts around it."""
@@ -98,19 +99,21 @@ class Archive:
         )
 
 
-def read_documents(source: Source) -> Iterator[bytes]:
-    """The documents of any file of concatenated BSON."""
-    return iter(Archive(source))
-
-
 def _name(source: Source) -> str:
     if isinstance(source, (str, os.PathLike)):
         return "standard input" if source == STANDARD_INPUT else os.fspath(source)
-    return "the archive" if isinstance(source, bytes) else str(getattr(source, "name", "a stream"))
+    if isinstance(source, IN_MEMORY):
+        return "the archive"
+    if not hasattr(source, "read") or isinstance(source, io.TextIOBase):
+        raise OptionError(
+            f"an archive is a path, bytes, or an open binary file, not {type(source).__name__}",
+            option="archive",
+        )
+    return str(getattr(source, "name", "a stream"))
 
 
 def _open(source: Source, stack: contextlib.ExitStack) -> Readable:
-    if isinstance(source, bytes):
+    if isinstance(source, IN_MEMORY):
         return io.BytesIO(source)
     if source == STANDARD_INPUT:
         return sys.stdin.buffer

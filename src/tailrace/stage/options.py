@@ -133,7 +133,7 @@ def parse_options(
             "Change streams from mongos may not show migration events",
             code=MIGRATION_EVENTS_ON_MONGOS,
         )
-    traits: dict[str, Any] = dict(parameter_traits(parameters or {}))
+    traits: dict[str, Any] = dict(parameter_traits({} if parameters is None else parameters))
     shape = Shape(
         version,
         expanded=_true(raw, found.get(b"showExpandedEvents")),
