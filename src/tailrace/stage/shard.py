@@ -56,7 +56,8 @@ class ShardStream:
         client = options.client_token
         resumes = client is not None and not client.is_high_water_mark
         checks_early = resumes and (options.shape.checks_early or options.shape.for_merge)
-        images = AddImages.wanted(options)
+        images = AddImages(options, lookups) if AddImages.wanted(options) else None
+        ensure = EnsureToken(client) if client is not None and resumes else None
         stages: list[Stage | None] = [
             self._match,
             UnwindTransactions(self._match, options.shape, lookups),
@@ -64,8 +65,7 @@ class ShardStream:
             self._invalidate,
             CheckResumability(client) if client is not None and checks_early else None,
             None if options.shape.expanded else only_classic,
-            AddImages(options, lookups) if images else None,
-            EnsureToken(client) if client is not None and resumes else None,
+            *((ensure, images) if options.shape.images_in_log else (images, ensure)),
             UserPipeline(pipeline) if pipeline is not None else None,
         ]
         return [stage for stage in stages if stage is not None]
