@@ -9,10 +9,11 @@ Rules: facts/server-semantics, sections 2.2 and 3.6. Knows no entry and no scope
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from tailrace.errors import UnsupportedSource
+from tailrace.errors import OptionError, UnsupportedSource
 
 Version = tuple[int, int, int]
 
@@ -20,18 +21,20 @@ OLDEST_VERSION: Version = (4, 2, 0)
 NEWEST_MAJOR = 8
 LAST_RELEASE = 999
 """The patch number that stands for "the last release" where none is named."""
+_RELEASE = re.compile(r"\s*(\d+)\.(\d+)(?:\.(\d+))?(?:-\S*)?\s*", re.ASCII).fullmatch
+"""What follows a dash (a release candidate, a build) says nothing of events."""
 
 
-def parse_version(text: str) -> Version:
+def parse_version(text: object) -> Version:
     """``"6.0"`` (its last release) or ``"6.0.5"`` as a comparable triple."""
-    parts = text.strip().split("-")[0].split(".")
-    if not 2 <= len(parts) <= 3 or not all(part.isdigit() for part in parts):
+    found = _RELEASE(text) if isinstance(text, str) else None
+    if found is None:
         raise UnsupportedSource(
-            f"server version {text!r} is not of the form 6.0 or 6.0.5", version=text
+            f"server version {text!r} is not a string of the form 6.0 or 6.0.5", version=text
         )
-    major, minor, *patch = map(int, parts)
-    version = (major, minor, patch[0] if patch else LAST_RELEASE)
-    if version < OLDEST_VERSION or major > NEWEST_MAJOR:
+    major, minor, patch = found.groups()
+    version = (int(major), int(minor), LAST_RELEASE if patch is None else int(patch))
+    if version < OLDEST_VERSION or version[0] > NEWEST_MAJOR:
         raise UnsupportedSource(
             f"server version {text} is not supported: 4.2 to {NEWEST_MAJOR}.x are", version=text
         )
@@ -53,6 +56,8 @@ class Shape:
     for_merge: bool = False
     views: bool = True
     """Whether writes to a catalog of views are events of views: not where it is watched itself."""
+    shard_keys: Mapping[bytes, tuple[bytes, ...]] = field(default_factory=dict, compare=False)
+    """By a collection's UUID the paths of its shard key, where inserts do not say them."""
 
     @property
     def token_version(self) -> int:
@@ -122,4 +127,9 @@ PARAMETERS = {
 
 def parameter_traits(parameters: Mapping[str, object]) -> dict[str, bool]:
     """The traits of a shape that a server's parameters decide; others are ignored."""
+    if not isinstance(parameters, Mapping):
+        kind = type(parameters).__name__
+        raise OptionError(
+            f"server_parameters must map names to values, not {kind}", option="server_parameters"
+        )
     return {trait: parameters.get(name) is True for name, trait in PARAMETERS.items()}
