@@ -141,6 +141,7 @@ def parse_options(
         migrations=_true(raw, found.get(b"showMigrationEvents")),
         raw_updates=_true(raw, found.get(b"showRawUpdateDescription")),
         commit_timestamps=_true(raw, found.get(b"showCommitTimestamp")),
+        views=scope.kind is not Kind.COLLECTION,
         for_merge=caller.mongos,
         **traits,
     )

@@ -122,6 +122,4 @@ def _identity(entry: Entry, shape: Shape) -> tuple[bytes | None, bytes | None]:
     number = entry.fields.get(b"txnNumber")
     lsid = entry.sub_document(b"lsid") if b"lsid" in entry.fields else None
     shown = entry.value(b"txnNumber") if number and number[0] == INT64 else None
-    if not shape.lone_lsid and (lsid is None or shown is None):
-        return None, None
     return lsid, shown
