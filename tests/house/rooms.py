@@ -46,7 +46,13 @@ PURE = (
     "router",
     "snapshot",
     "postgres.pgoutput",
+    "driver.commands",
+    "driver.document",
     "driver.machine",
+    "driver.patience",
+    "driver.position",
+    "driver.profiles",
+    "driver.requests",
 )
 """Rooms and modules that do no I/O, read no clock, start no thread, throw no dice."""
 
