@@ -79,9 +79,8 @@ def _commands(group: typer.Typer, name: str) -> Iterator[tuple[str, Callable[...
 
 
 def _parameters(function: Callable[..., Any]) -> Iterator[str]:
-    hints = typing.get_type_hints(function, include_extras=True)
-    for parameter in inspect.signature(function).parameters.values():
-        for info in typing.get_args(hints[parameter.name]):
+    for parameter in inspect.signature(function, eval_str=True).parameters.values():
+        for info in typing.get_args(parameter.annotation):
             if isinstance(info, OptionInfo):
                 yield f"| `{_declared(parameter, info)}` | {info.help or ''}{_default(parameter)} |"
             elif isinstance(info, ArgumentInfo):

@@ -4,10 +4,12 @@
     ├── SourceLost             we retry: the source went away and may come back
     ├── OperatorError          the operator acts: the message says what, and where
     │   ├── OptionError          an option's name or value is wrong
+    │   ├── CheckpointError      a checkpoint is of another source, or of another release
     │   ├── PrivilegeError       a grant is missing (``grant`` says which)
     │   ├── MissingServer        a binary or an extra is not installed
     │   ├── ServerStartFailed    an embedded server did not come up (``log``: its last words)
-    │   └── UnsupportedSource    this server or version cannot be read
+    │   ├── UnsupportedSource    this server or version cannot be read
+    │   └── NotEvaluable         only a server can evaluate it (``operator`` names it)
     ├── BadDocument            these bytes are not what they should be
     │   ├── BadBson              not BSON (``offset`` into the bytes)
     │   └── BadArchive           an oplog archive ends or breaks at ``offset``
@@ -36,9 +38,11 @@ CODE_NAMES = {
     73: "InvalidNamespace",
     136: "CappedPositionLost",
     166: "CommandNotSupportedOnView",
+    168: "InvalidPipelineOperator",
     207: "InvalidUUID",
     234: "RetryChangeStream",
     237: "CursorKilled",
+    241: "ConversionFailure",
     260: "InvalidResumeToken",
     280: "ChangeStreamFatalError",
     286: "ChangeStreamHistoryLost",
@@ -84,6 +88,10 @@ class OptionError(OperatorError):
     """An option's name or value is wrong; ``option`` names it."""
 
 
+class CheckpointError(OperatorError):
+    """A checkpoint, or an offset in it, is not one that this source can go on from."""
+
+
 class PrivilegeError(OperatorError):
     """The user may not do this; ``grant`` is the role or action that is missing."""
 
@@ -98,6 +106,10 @@ class ServerStartFailed(OperatorError):
 
 class UnsupportedSource(OperatorError):
     """This server, version or topology cannot be read."""
+
+
+class NotEvaluable(OperatorError):
+    """A pipeline's operator that only a server can evaluate; ``operator`` names it."""
 
 
 class BadDocument(TailraceError):

@@ -53,6 +53,9 @@ PURE = (
     "driver.position",
     "driver.profiles",
     "driver.requests",
+    "spark.source.cuts",
+    "spark.source.offsets",
+    "spark.source.options",
 )
 """Rooms and modules that do no I/O, read no clock, start no thread, throw no dice."""
 
@@ -106,6 +109,7 @@ CLOCK_READERS = frozenset({"now", "today", "utcnow", "uuid1", "uuid4"})
 ONLY_IN = {
     "pyspark": ("spark",),
     "delta": ("spark",),
+    "pyarrow": ("spark",),
     "psycopg": ("postgres", "embedded"),
     "typer": ("cli",),
     "rich": ("cli",),

@@ -25,8 +25,8 @@ from tailrace.errors import OptionError, ServerStartFailed
 
 WATCH_S = 0.5
 """How often it looks whether the server still runs."""
-END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
-"""What ends the command as Ctrl-C does."""
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""What ends the command; a shell has its background jobs ignore SIGINT."""
 
 app = typer.Typer(no_args_is_help=True, help="Servers for development.")
 

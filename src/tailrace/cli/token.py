@@ -25,8 +25,9 @@ from tailrace.token import ResumeToken
 from tailrace.token.layout import NEWEST_VERSION
 
 AS_STORED: CodecOptions[dict[str, object]] = CodecOptions(
-    datetime_conversion=DatetimeConversion.DATETIME_MS
+    datetime_conversion=DatetimeConversion.DATETIME_MS, unicode_decode_error_handler="replace"
 )
+"""A token may hold dates beyond Python's, and strings that are no UTF-8."""
 SHOWN = JSONOptions(
     json_mode=JSONMode.RELAXED,
     datetime_conversion=DatetimeConversion.DATETIME_MS,

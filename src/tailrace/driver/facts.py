@@ -1,4 +1,8 @@
-"""What anybody may ask a change stream about itself; the same for both kinds of stream."""
+"""What anybody may ask a change stream about itself; the same for both kinds of stream.
+
+Nobody should need a private name to see what a stream was asked for, which cursor it
+reads on which server, and what it holds.
+"""
 
 from __future__ import annotations
 

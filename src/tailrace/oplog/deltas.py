@@ -1,10 +1,11 @@
-"""What ``$v: 2`` update entries hold, and what they make of a document.
+"""What update entries hold, and what they make of a document.
 
 A diff has the sections ``d`` (removed), ``u`` (changed), ``i`` (new), ``b`` (binary,
 time series only) and one ``s<field>`` per document or array that is changed inside;
 an array's diff begins with ``a: true`` and has ``l`` (new length), ``u<index>`` and
 ``s<index>``. ``apply_diff`` is the server's own rule, field order included: changed
 fields stay where they are, new ones go to the end, also when they were there.
+``apply_delta`` takes an entry's whole ``o``, a diff of ``$v: 2`` or modifiers of ``$v: 1``.
 
 Format: facts/server-semantics, section 3.2.
 """
@@ -15,7 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tailrace.errors import BadBson
-from tailrace.raw import Span, document, element, iter_spans
+from tailrace.oplog.modifiers import MODIFIERS, MOST_PADDING, apply_modifiers
+from tailrace.raw import Span, document, element, iter_spans, spans
 from tailrace.raw.elements import ARRAY, INT32, INT64, NULL, OBJECT
 
 ARRAY_MARK = b"\x08a\x00\x01"
@@ -78,6 +80,18 @@ def array_changes(buffer: bytes, start: int) -> Iterator[tuple[bytes, bytes, Spa
             raise BadBson(f"an array diff with an unknown part {name!r}", offset=span[1])
 
 
+def apply_delta(before: bytes, delta: bytes) -> bytes:
+    """The document that ``before`` becomes by an update entry's ``o``."""
+    fields = spans(delta)
+    if b"diff" in fields:
+        kind, start, end = fields[b"diff"]
+        if kind == OBJECT:
+            return apply_diff(before, delta[start:end])
+    elif not fields.keys().isdisjoint(MODIFIERS) and fields.keys() <= {*MODIFIERS, b"$v"}:
+        return apply_modifiers(before, delta, fields)
+    raise BadBson("neither a diff nor modifiers", offset=0)
+
+
 def apply_diff(before: bytes, diff: bytes) -> bytes:
     """The document that ``before`` becomes by the ``diff`` of a ``$v: 2`` update."""
     return _apply_document(before, 0, diff, 0, 0)
@@ -132,14 +146,21 @@ def _apply_array(before: bytes, start: int, diff: bytes, at: int, depth: int) ->
             continue
         index = int(digits)
         if part == b"u":
-            items.extend([(NULL, b"")] * (index + 1 - len(items)))
+            _pad(items, index + 1)
             items[index] = (span[0], diff[span[1] : span[2]])
         elif index < len(items):
             changed = _apply_inside(b"", before, old[index], diff, span, depth)
             items[index] = (changed[0], changed[2:])
     if length is not None:
-        items.extend([(NULL, b"")] * (length - len(items)))
+        _pad(items, length)
     return document(*(element(b"%d" % at, *item) for at, item in enumerate(items)))
+
+
+def _pad(items: list[tuple[int, bytes]], length: int) -> None:
+    missing = length - len(items)
+    if missing > MOST_PADDING:
+        raise BadBson("a diff that reaches too far behind its array's end", offset=0)
+    items.extend([(NULL, b"")] * missing)
 
 
 def _copy(name: bytes, buffer: bytes, span: Span) -> bytes:

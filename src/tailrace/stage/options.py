@@ -108,6 +108,11 @@ class StreamOptions:
     client_token: ResumeToken | None = None
     started_after: bool = False
 
+    @property
+    def resumes_from_event(self) -> bool:
+        """Whether an event must be found before anything is shown."""
+        return self.client_token is not None and not self.client_token.is_high_water_mark
+
 
 def parse_options(
     options: Any,
@@ -128,6 +133,7 @@ def parse_options(
             "Change streams from mongos may not show migration events",
             code=MIGRATION_EVENTS_ON_MONGOS,
         )
+    traits: dict[str, Any] = dict(parameter_traits({} if parameters is None else parameters))
     shape = Shape(
         version,
         expanded=_true(raw, found.get(b"showExpandedEvents")),
@@ -135,7 +141,9 @@ def parse_options(
         migrations=_true(raw, found.get(b"showMigrationEvents")),
         raw_updates=_true(raw, found.get(b"showRawUpdateDescription")),
         commit_timestamps=_true(raw, found.get(b"showCommitTimestamp")),
-        **parameter_traits(parameters or {}),
+        views=scope.kind is not Kind.COLLECTION,
+        for_merge=caller.mongos,
+        **traits,
     )
     parsed = StreamOptions(
         scope,

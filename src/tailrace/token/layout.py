@@ -10,6 +10,8 @@ Spec: facts/server-semantics, 2.1 to 2.3.
 
 from __future__ import annotations
 
+import re
+
 from tailrace.errors import BadToken
 from tailrace.token.ctypes import C_BINARY, C_FALSE, C_NULL, C_OBJECT, C_TIMESTAMP, C_TRUE, END
 from tailrace.token.encoder import Encoder
@@ -18,12 +20,15 @@ from tailrace.token.typebits import pack
 HIGH_WATER_MARK = 0
 EVENT = 128
 NEWEST_VERSION = 2
+NO_TIME = 40649
+MARK_WITH_MORE = 6189505
 UUID_MARK = bytes((C_BINARY, 16, 4))
 HEADER_BITS = {0: b"00", 1: b"0000", 2: b"0000"}
 """Type bits of version and token type: both are always int32."""
 HEADS = {0: b"\x29", 1: b"\x2b\x02\x2c\x01\x00", 2: b"\x2b\x04\x2c\x01\x00"}
 """Version and token type of an event token."""
 _TIME_DIGITS = 18
+_TIME = re.compile(rb"82([0-9A-Fa-f]{16})").match
 _INDEX_AT = {b"29": 20, b"2B022C0100": 28, b"2B042C0100": 28}
 _HIGH_WATER_MARKS = {0: b"82%016X292904", 1: b"82%016X2B0229296E04", 2: b"82%016X2B0429296E1404"}
 
@@ -72,6 +77,14 @@ def high_water_mark(time: int, version: int, uuid: bytes | None = None) -> bytes
         return mark
     ending = b"04" if version < NEWEST_VERSION else b"1404"
     return b"%b%b04" % (mark.removesuffix(ending), (UUID_MARK + uuid).hex().upper().encode())
+
+
+def cluster_time(data: bytes) -> int:
+    """The cluster time of a token, in any case of hex, whatever stands behind it."""
+    found = _TIME(data)
+    if found is None:
+        raise BadToken("no cluster time (hex digit 0)", code=NO_TIME, position=0)
+    return int(found[1], 16)
 
 
 def invalidate_token(data: bytes) -> bytes:

@@ -25,6 +25,7 @@ from tailrace.token.decoder import Value, decode
 from tailrace.token.layout import (
     EVENT,
     HIGH_WATER_MARK,
+    MARK_WITH_MORE,
     NEWEST_VERSION,
     event_token,
     high_water_mark,
@@ -64,6 +65,8 @@ class ResumeToken:
 
     def __post_init__(self) -> None:
         if self.is_high_water_mark:
+            if self.index or self.from_invalidate or self.identifier or self.fragment is not None:
+                raise _refused("a high-water mark with parts of an event", MARK_WITH_MORE)
             data, bits = high_water_mark(self.cluster_time, self.version, self.uuid), b""
         else:
             data, bits = event_token(
@@ -172,11 +175,10 @@ def _parse(data: bytes, type_bits: bytes) -> ResumeToken:
 def _unhexed(data: bytes) -> bytes:
     for at, digit in enumerate(data):
         if digit not in b"0123456789abcdefABCDEF":
-            raise BadToken(f"not a hex digit: digit {at}", code=BAD_HEX, position=at)
+            raise BadToken(f"not a hex digit (hex digit {at})", code=BAD_HEX, position=at)
     if len(data) % 2:
-        raise BadToken(
-            f"an odd number of hex digits: {len(data)}", code=BAD_HEX, position=len(data)
-        )
+        at = len(data) - 1
+        raise BadToken(f"half a byte at the end (hex digit {at})", code=BAD_HEX, position=at)
     return bytes.fromhex(data.decode())
 
 

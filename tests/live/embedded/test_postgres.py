@@ -54,7 +54,8 @@ def test_a_slot_decodes_a_transaction(postgres_database: str) -> None:
             "select data from pg_logical_slot_peek_binary_changes('s_' || current_database(),"
             " null, null, 'proto_version', '1', 'publication_names', 'p')"
         ).fetchall()
-    assert [bytes(data)[:1] for (data,) in changes] == [b"B", b"R", b"I", b"C"]
+    # Before 15 the transactions that decode to nothing come too, empty.
+    assert [bytes(data)[:1] for (data,) in changes][-4:] == [b"B", b"R", b"I", b"C"]
 
 
 @as_root

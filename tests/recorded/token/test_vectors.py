@@ -8,7 +8,7 @@ from typing import Any
 
 import bson
 import pytest
-from bson import json_util
+from bson import Binary, json_util
 from bson.binary import UuidRepresentation
 from bson.codec_options import CodecOptions, DatetimeConversion
 from tests.support.recordings import load, scenarios
@@ -17,7 +17,7 @@ from tests.support.testdata import shared_json
 from tailrace.errors import BadToken
 from tailrace.raw import document, element, spans, string_value
 from tailrace.raw.elements import CODE, CODE_SCOPE, STRING
-from tailrace.token import ResumeToken
+from tailrace.token import ResumeToken, cluster_time
 from tailrace.token.keystring import decode_value, encode_value
 
 EXTENDED = json_util.JSONOptions(
@@ -87,6 +87,60 @@ def test_every_recorded_token_is_made_again_from_its_parts() -> None:
     for raw in set(ids):
         token = ResumeToken.parse(raw)
         assert bson.encode(token.document) == raw
+
+
+TOLERATED = {
+    "lower-case hex": {"_data": "82640000000000000a2b0229296e04"},
+    "final 04 byte missing": {"_data": "82640000000000000A2B0229296E"},
+    "extra bytes after 04": {"_data": "82640000000000000A2B0229296E04FFFF"},
+    "unknown extra fields in the token document": {
+        "_data": "82640000000000000A2B0229296E04",
+        "more": 1,
+    },
+    "_typeBits BinData(00)": {
+        "_data": "82640000000000000A2B0229296E04",
+        "_typeBits": Binary(b"\x00", 0),
+    },
+}
+
+
+def test_what_the_server_tolerates_is_read_and_written_in_its_own_form() -> None:
+    for name in shared_json("vectors/token_errors.json")["tolerated"]:
+        assert str(ResumeToken.parse(TOLERATED[name])) == "82640000000000000A2B0229296E04", name
+
+
+def test_the_cluster_time_is_read_without_the_rest() -> None:
+    vectors = shared_json("vectors/token_errors.json")
+    for row in vectors["clusterTimeFastPath"]:
+        assert cluster_time(row["hex"].encode()) == row["t"] << 32 | row["i"], row
+    for bad in vectors["clusterTimeFastPathInvalid"]:
+        with pytest.raises(BadToken):
+            cluster_time(bad.encode())
+
+
+KEY = bson.encode({"_id": 1})
+ILLEGAL: dict[str, dict[str, Any]] = {
+    "v1 eventIdentifier without uuid": {"version": 1, "identifier": KEY},
+    "v2 event without eventIdentifier": {"version": 2, "uuid": bytes(16)},
+    "high water mark with txnOpIndex/uuid/eventIdentifier/fromInvalidate": {
+        "version": 2,
+        "is_high_water_mark": True,
+        "index": 1,
+    },
+    "fragmentNum with version < 2": {
+        "version": 1,
+        "uuid": bytes(16),
+        "identifier": KEY,
+        "fragment": 0,
+    },
+}
+
+
+def test_what_no_token_may_hold_is_refused_with_the_servers_codes() -> None:
+    for row in shared_json("vectors/token_errors.json")["encode"]:
+        with pytest.raises(BadToken) as raised:
+            ResumeToken(1 << 32, **ILLEGAL[row["case"]])
+        assert raised.value.code == row["code"], row
 
 
 ERRORS = {

@@ -36,6 +36,12 @@ def test_decode_takes_type_bits_and_shows_the_type() -> None:
     assert (status, '{"_id": 3.0}' in out) == (0, True)
 
 
+def test_decode_shows_a_string_that_is_no_utf8() -> None:
+    token = "82640000000000000A2B022C0100296E5A1004" + "00" * 16 + "463C5F6964003CFF61000004"
+    status, out, _ = run("decode", token)
+    assert (status, '{"_id": "\\ufffda"}' in out) == (0, True)
+
+
 def test_at_makes_a_token_that_decode_reads() -> None:
     status, out, _ = run("at", "2026-11-18T12:00:00Z")
     assert (status, out) == (0, "826AFD9340000000002B0229296E04\n")
@@ -47,7 +53,9 @@ def test_at_makes_a_token_that_decode_reads() -> None:
     ("words", "status", "said"),
     [
         (("decode", DROP[:50]), 3, "hex digit 50"),
-        (("decode", "8266zz"), 3, "digit 4"),
+        (("decode", "8266zz"), 3, "not a hex digit (hex digit 4)"),
+        (("decode", "82640000000000000A2"), 3, "half a byte at the end (hex digit 18)"),
+        (("decode", ""), 3, "empty"),
         (("decode", "{not json"), 2, "TOKEN is not Extended JSON"),
         (("decode", DROP, "--type-bits", "xyz"), 2, "--type-bits is not hex"),
         (("at", "yesterday"), 2, "'yesterday' is neither"),
