@@ -8,7 +8,8 @@
     │   ├── PrivilegeError       a grant is missing (``grant`` says which)
     │   ├── MissingServer        a binary or an extra is not installed
     │   ├── ServerStartFailed    an embedded server did not come up (``log``: its last words)
-    │   └── UnsupportedSource    this server or version cannot be read
+    │   ├── UnsupportedSource    this server or version cannot be read
+    │   └── NotEvaluable         only a server can evaluate it (``operator`` names it)
     ├── BadDocument            these bytes are not what they should be
     │   ├── BadBson              not BSON (``offset`` into the bytes)
     │   └── BadArchive           an oplog archive ends or breaks at ``offset``
@@ -37,9 +38,11 @@ CODE_NAMES = {
     73: "InvalidNamespace",
     136: "CappedPositionLost",
     166: "CommandNotSupportedOnView",
+    168: "InvalidPipelineOperator",
     207: "InvalidUUID",
     234: "RetryChangeStream",
     237: "CursorKilled",
+    241: "ConversionFailure",
     260: "InvalidResumeToken",
     280: "ChangeStreamFatalError",
     286: "ChangeStreamHistoryLost",
@@ -103,6 +106,10 @@ class ServerStartFailed(OperatorError):
 
 class UnsupportedSource(OperatorError):
     """This server, version or topology cannot be read."""
+
+
+class NotEvaluable(OperatorError):
+    """A pipeline's operator that only a server can evaluate; ``operator`` names it."""
 
 
 class BadDocument(TailraceError):

@@ -6,8 +6,10 @@ import random
 import re
 import struct
 import uuid
+from dataclasses import dataclass
 from typing import Any
 
+import bson
 from bson import (
     Binary,
     Code,
@@ -22,6 +24,10 @@ from bson import (
 )
 from bson.binary import UUID_SUBTYPE
 from bson.datetime_ms import DatetimeMS
+from bson.raw_bson import RawBSONDocument
+
+from tailrace.raw import document, element, iter_spans, string_value
+from tailrace.raw.elements import ARRAY, DB_POINTER, OBJECT, SYMBOL, UNDEFINED
 
 PLAIN_NAMES = ["a", "b", "c", "tags", "count", "deep", "x1"]
 ODD_NAMES = ["0", "1", "01", "007", "", " ", "naïve", "日本", "with space", "a-b", "_", "x" * 60]
@@ -44,6 +50,56 @@ DECIMALS = [
 DOUBLES = [0.0, -0.0, 1.0, 1.5, -2.25, 1e300, 5e-324, float("inf"), float("-inf"), 2.0**53, 0.1]
 
 
+@dataclass(frozen=True)
+class OldValue:
+    """A value of a type that servers keep and PyMongo no longer writes."""
+
+    kind: int
+    raw: bytes
+
+    def within(self, name: str) -> bytes:
+        """An element of this value."""
+        return element(name.encode(), self.kind, self.raw)
+
+
+UNDEFINED_VALUE = OldValue(UNDEFINED, b"")
+OLD_KEYS = [
+    OldValue(SYMBOL, string_value(b"a")),
+    OldValue(SYMBOL, string_value(b"nul\x00inside")),
+    OldValue(DB_POINTER, string_value(b"other.things") + bytes(range(12))),
+]
+"""Those of them that may be an ``_id``."""
+
+
+def document_of(fields: dict[str, Any]) -> RawBSONDocument:
+    """A document of any values, old ones included."""
+    return RawBSONDocument(
+        document(
+            *(
+                value.within(name)
+                if isinstance(value, OldValue)
+                else bson.encode({name: value})[4:-1]
+                for name, value in fields.items()
+            )
+        )
+    )
+
+
+def equals(key: Any) -> RawBSONDocument:
+    """The query for one ``_id`` of any type."""
+    return RawBSONDocument(document(element(b"_id", OBJECT, document_of({"$eq": key}).raw)))
+
+
+def types_in(raw: bytes, start: int = 0) -> set[int]:
+    """The type bytes of all values in a document, at any depth."""
+    found = set()
+    for _, (kind, at, _) in iter_spans(raw, start):
+        found.add(kind)
+        if kind in (OBJECT, ARRAY):
+            found |= types_in(raw, at)
+    return found
+
+
 class Values:
     """Values, names and documents drawn from one generator."""
 
@@ -52,7 +108,7 @@ class Values:
 
     def scalar(self) -> Any:
         rng = self.rng
-        kind = rng.randrange(20)
+        kind = rng.randrange(21)
         if kind < 4:
             return rng.choice([0, 1, -1, rng.randrange(-100, 100), rng.randrange(-(2**31), 2**31)])
         return (
@@ -64,7 +120,7 @@ class Values:
             lambda: None,
             lambda: ObjectId(rng.randbytes(12)),
             lambda: Binary(rng.randbytes(16), UUID_SUBTYPE),
-            lambda: Binary(rng.randbytes(rng.randrange(6)), rng.choice([0, 5, 128])),
+            lambda: Binary(rng.randbytes(rng.randrange(6)), rng.choice([0, 1, 2, 3, 5, 128])),
             lambda: DatetimeMS(rng.choice([0, -1, -62135596800000, rng.getrandbits(41)])),
             lambda: Timestamp(rng.getrandbits(31) + 1, rng.getrandbits(20)),
             lambda: Regex(
@@ -74,6 +130,7 @@ class Values:
             lambda: Code("x", {"scope": 1}),
             lambda: rng.choice([MinKey(), MaxKey()]),
             lambda: DBRef("other", ObjectId(rng.randbytes(12))),
+            lambda: document_of({"old": rng.choice([*OLD_KEYS, UNDEFINED_VALUE]), "a": 1}),
         )[kind - 4]()
 
     def value(self, depth: int = 2) -> Any:
@@ -107,6 +164,7 @@ class Values:
                     float(rng.randrange(5)) + rng.choice([0, 0.5]),
                     ObjectId(rng.randbytes(12)),
                     uuid_binary(rng),
+                    rng.choice(OLD_KEYS),
                     self.value(1),
                 ]
             )

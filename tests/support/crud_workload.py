@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 from bson.errors import InvalidDocument
+from bson.raw_bson import RawBSONDocument
 from pymongo import (
     DeleteMany,
     DeleteOne,
@@ -19,7 +20,14 @@ from pymongo import (
 from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import BulkWriteError, OperationFailure
-from tests.support.bson_values import DOTTED_NAMES, Values
+from tests.support.bson_values import (
+    DOTTED_NAMES,
+    UNDEFINED_VALUE,
+    OldValue,
+    Values,
+    document_of,
+    equals,
+)
 
 Write = InsertOne[Any] | ReplaceOne[Any] | UpdateOne | UpdateMany | DeleteOne | DeleteMany
 
@@ -58,10 +66,10 @@ class Crud:
         back = self.rng.choice([ReturnDocument.BEFORE, ReturnDocument.AFTER])
         with contextlib.suppress(OperationFailure):
             if self.rng.random() < 0.3:
-                collection.find_one_and_delete({"_id": self._known_id()})
+                collection.find_one_and_delete(self._query())
             else:
                 collection.find_one_and_update(
-                    {"_id": self._known_id()}, self._modifiers(), return_document=back, upsert=True
+                    self._query(), self._modifiers(), return_document=back, upsert=True
                 )
 
     def _known_id(self) -> Any:
@@ -69,17 +77,23 @@ class Crud:
             return self.rng.choice(self.ids[-60:])
         return self.values.id()
 
-    def _query(self) -> dict[str, Any]:
-        return {"_id": {"$eq": self._known_id()}}
+    def _query(self) -> RawBSONDocument:
+        return equals(self._known_id())
+
+    def _some(self, count: int) -> dict[str, Any]:
+        keys = [self._known_id() for _ in range(count)]
+        return {"_id": {"$in": [key for key in keys if not isinstance(key, OldValue)]}}
 
     def _insert(self) -> InsertOne[Any]:
         key = self.values.id()
         self.ids.append(key)
         document = {**self.values.document(), "_id": key}
+        if self.rng.random() < 0.05:
+            document["undefined"] = UNDEFINED_VALUE
         if self.rng.random() < 0.5:
             document["tags"] = [self.values.value(1) for _ in range(8)]
             document["deep"] = {"a": {"b": [1, 2, {"c": 3}]}, "0": {"1": 2}}
-        return InsertOne(document)
+        return InsertOne(document_of(document))
 
     def _replace(self) -> ReplaceOne[Any]:
         document = {
@@ -95,12 +109,11 @@ class Crud:
     def _update_many(self) -> Write:
         if self.single_keys:
             return self._update()
-        some = {"_id": {"$in": [self._known_id() for _ in range(4)]}}
-        return UpdateMany(some, self._modifiers())
+        return UpdateMany(self._some(4), self._modifiers())
 
     def _delete(self) -> DeleteOne | DeleteMany:
         if self.rng.random() < 0.2 and not self.single_keys:
-            return DeleteMany({"_id": {"$in": [self._known_id() for _ in range(3)]}})
+            return DeleteMany(self._some(3))
         return DeleteOne(self._query())
 
     def _modifiers(self) -> dict[str, Any]:

@@ -7,7 +7,6 @@ documents numbered from 0 on, so that a loss, a repetition or a wrong order show
 from __future__ import annotations
 
 import threading
-from types import TracebackType
 from typing import Any
 
 import bson
@@ -36,12 +35,7 @@ class Reader:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._leaving.set()
         self.stream.close()
         self._thread.join(60)

@@ -56,6 +56,7 @@ class RecordedStream:
             self.recording.file("oplog.bson"),
             namespace=self.namespace,
             options=self.options(**start),
+            pipeline=self.described.get("pipeline"),
             documents=self.recording.file("documents.bson"),
             pre_images=self.recording.files.get("preimages.bson"),
             server_version=self.recording.version,

@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from enum import Enum
+from typing import Annotated
 
 import typer
 from bson import json_util
@@ -45,6 +46,15 @@ class Format(str, Enum):
 
     JSONL = "jsonl"
     BSON = "bson"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", help="How events are written.")]
+RelaxedOption = Annotated[
+    bool, typer.Option("--relaxed", help="Relaxed instead of canonical Extended JSON.")
+]
+NamespaceOption = Annotated[
+    str | None, typer.Option(help="db or db.collection; the whole deployment without.")
+]
 
 
 @contextlib.contextmanager

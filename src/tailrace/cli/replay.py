@@ -10,22 +10,49 @@ from typing import Annotated
 
 import typer
 
-from tailrace.cli.output import Format, errors_in_one_line, event_writer
+from tailrace.cli.output import (
+    Format,
+    FormatOption,
+    NamespaceOption,
+    RelaxedOption,
+    errors_in_one_line,
+    event_writer,
+)
+from tailrace.cli.shards import named, one_or_by_shard, shard_keys
 from tailrace.cli.values import cluster_time, json_array, json_object, token_document
 from tailrace.engine import replay as replay_archive
+from tailrace.errors import OptionError
+
+Shards = Annotated[
+    list[str] | None,
+    typer.Option(help="A shard's archive, name=FILE; one for each, instead of FILE."),
+]
+Documents = Annotated[
+    list[str] | None,
+    typer.Option(help="BSON file for updateLookup; with --shard name=FILE, repeatable."),
+]
+PreImages = Annotated[
+    list[str] | None,
+    typer.Option(help="BSON file of pre-images; with --shard name=FILE, repeatable."),
+]
+ShardKeys = Annotated[
+    list[str] | None,
+    typer.Option(help="Before 5.3, a collection's shard key: its UUID={...}; repeatable."),
+]
 
 
 def replay(
     file: Annotated[
-        str, typer.Argument(help="Concatenated BSON entries, plain, .gz or .zst; - is stdin.")
-    ],
-    namespace: Annotated[
-        str | None, typer.Option(help="db or db.collection; the whole deployment without.")
+        str | None,
+        typer.Argument(help="Concatenated BSON entries, plain, .gz or .zst; - is stdin."),
     ] = None,
+    shard: Shards = None,
+    namespace: NamespaceOption = None,
     options: Annotated[str | None, typer.Option(help="$changeStream options, JSON.")] = None,
     pipeline: Annotated[str | None, typer.Option(help="Stages to append, a JSON array.")] = None,
-    documents: Annotated[str | None, typer.Option(help="BSON file for updateLookup.")] = None,
-    pre_images: Annotated[str | None, typer.Option(help="BSON file of pre-images.")] = None,
+    documents: Documents = None,
+    pre_images: PreImages = None,
+    shard_key: ShardKeys = None,
     server_version: Annotated[str, typer.Option(help="Whose events: 6.0 or 6.0.5.")] = "6.0",
     server_parameters: Annotated[
         str | None, typer.Option(help="Server parameters that change events, JSON.")
@@ -35,22 +62,23 @@ def replay(
     ] = None,
     resume_after: Annotated[str | None, typer.Option(help="A token, hex or JSON.")] = None,
     start_after: Annotated[str | None, typer.Option(help="A token, hex or JSON.")] = None,
-    form: Annotated[Format, typer.Option("--format", help="How events are written.")] = (
-        Format.JSONL
-    ),
-    relaxed: Annotated[
-        bool, typer.Option("--relaxed", help="Relaxed instead of canonical Extended JSON.")
-    ] = False,
+    form: FormatOption = Format.JSONL,
+    relaxed: RelaxedOption = False,
 ) -> None:
-    """Print the change events of an oplog archive."""
+    """Print the change events of an oplog archive, or of a cluster's, merged."""
     with errors_in_one_line():
+        shards = named("--shard", shard)
+        if bool(shards) == bool(file):
+            raise OptionError("one file is needed, or --shard name=FILE for each", option="file")
+        by_shard = bool(shards)
         events = replay_archive(
-            file,
+            shards or file or "",
             namespace=namespace,
             options=json_object("--options", options),
             pipeline=json_array("--pipeline", pipeline),
-            documents=documents,
-            pre_images=pre_images,
+            documents=one_or_by_shard("--documents", documents, by_shard=by_shard),
+            pre_images=one_or_by_shard("--pre-images", pre_images, by_shard=by_shard),
+            shard_keys=shard_keys("--shard-key", shard_key),
             server_version=server_version,
             server_parameters=json_object("--server-parameters", server_parameters),
             start_at_operation_time=cluster_time(

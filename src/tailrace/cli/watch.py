@@ -22,10 +22,18 @@ from bson.timestamp import Timestamp
 from pymongo import MongoClient
 from pymongo.errors import ConfigurationError, PyMongoError
 
-from tailrace.cli.output import Format, errors_in_one_line, event_writer, say
+from tailrace.cli.output import (
+    Format,
+    FormatOption,
+    NamespaceOption,
+    RelaxedOption,
+    errors_in_one_line,
+    event_writer,
+    say,
+)
 from tailrace.cli.state import StateFile
 from tailrace.cli.status import StatusLine
-from tailrace.cli.values import cluster_time, json_value_or_text, token_document
+from tailrace.cli.values import cluster_time, json_array, json_value_or_text, token_document
 from tailrace.engine import OplogStream, open_oplog
 from tailrace.errors import OptionError, SourceLost
 
@@ -38,24 +46,19 @@ _HEX = re.compile(r"[0-9a-fA-F]{18,}")
 
 def watch(
     uri: Annotated[str, typer.Argument(help="The replica set's connection string.")],
-    namespace: Annotated[
-        str | None, typer.Option(help="db or db.collection; the whole deployment without.")
-    ] = None,
+    namespace: NamespaceOption = None,
     option: Annotated[
         list[str] | None, typer.Option(help="A $changeStream option, name=value; repeatable.")
     ] = None,
+    pipeline: Annotated[str | None, typer.Option(help="Stages to append, a JSON array.")] = None,
     start: Annotated[
         str, typer.Option("--from", help="A token in hex, an ISO time, Timestamp(t, i), or now.")
     ] = NOW,
     state: Annotated[
         Path | None, typer.Option(help="Remember the place in this file, and go on from it.")
     ] = None,
-    form: Annotated[Format, typer.Option("--format", help="How events are written.")] = (
-        Format.JSONL
-    ),
-    relaxed: Annotated[
-        bool, typer.Option("--relaxed", help="Relaxed instead of canonical Extended JSON.")
-    ] = False,
+    form: FormatOption = Format.JSONL,
+    relaxed: RelaxedOption = False,
 ) -> None:
     """Print the change events of a replica set as they happen."""
     with errors_in_one_line():
@@ -68,7 +71,12 @@ def watch(
         with (
             _client(uri) as client,
             open_oplog(
-                client, namespace, options=options, max_await_ms=AWAIT_MS, **starts
+                client,
+                namespace,
+                options=options,
+                pipeline=json_array("--pipeline", pipeline),
+                max_await_ms=AWAIT_MS,
+                **starts,
             ) as stream,
         ):
             _run(stream, event_writer(form, relaxed=relaxed), file)

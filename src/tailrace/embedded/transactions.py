@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any
 
 from bson.binary import Binary
@@ -42,12 +41,7 @@ class Transaction(Writer):
     def __enter__(self) -> Transaction:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     @property

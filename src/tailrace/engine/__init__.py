@@ -1,6 +1,7 @@
 """The engine room: the stages joined to what they read, an archive or a live server."""
 
-from tailrace.engine.live import OplogStream, open_oplog
+from tailrace.engine.live import open_oplog
 from tailrace.engine.replay import replay
+from tailrace.engine.stream import OplogStream
 
 __all__ = ["OplogStream", "open_oplog", "replay"]

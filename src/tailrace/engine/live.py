@@ -11,33 +11,28 @@ Above every room but the command line; it only joins the readers to the stages.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
 from typing import Any
 
-from bson.raw_bson import RawBSONDocument
 from bson.timestamp import Timestamp
 from pymongo import MongoClient
 
 from tailrace.engine.live_lookups import LiveLookups
 from tailrace.engine.source import check_collection, probe
-from tailrace.errors import OptionError, SourceLost, TailraceError
+from tailrace.engine.stream import BATCH_BYTES, OplogStream, Token, as_token
+from tailrace.errors import SourceLost, TailraceError
 from tailrace.event.event import Event
 from tailrace.oplog.deployment import Deployment
 from tailrace.oplog.tail import Tail
-from tailrace.raw import spans
+from tailrace.query import Context, Pipeline, compile_pipeline
 from tailrace.stage.options import Starts, StreamOptions, parse_options
 from tailrace.stage.shard import ShardStream
+from tailrace.stage.user import with_pipeline
 from tailrace.token import ResumeToken, cluster_time
 
 AWAIT_MS = 1000
 """How long a batch is waited for, as the server does by default."""
-BATCH_BYTES = 16 << 20
-"""Past this many bytes of events a batch is full, as the server's."""
-
-Token = dict[str, Any]
 
 
 def open_oplog(
@@ -58,8 +53,6 @@ def open_oplog(
     is given. Raises ``ServerError`` for options that the server refuses, and
     ``UnsupportedSource`` for what is no replica set.
     """
-    if pipeline:
-        raise OptionError("pipeline stages are not supported yet", option="pipeline")
     deployment = Deployment(client, read_preference)
     source = probe(deployment)
     parsed = parse_options(
@@ -72,74 +65,57 @@ def open_oplog(
     check_collection(deployment, parsed.scope)
     if not parsed.start:
         parsed = replace(parsed, start=source.applied + 1)
-    return OplogStream(deployment, parsed, max_await_ms)
+    stages = compile_pipeline(pipeline, Context(source.version)) if pipeline else None
+    return ReplicaSetStream(deployment, with_pipeline(parsed, stages), max_await_ms, stages)
 
 
-class OplogStream:
-    """The events of a live oplog, in batches or one by one; for one thread at a time."""
+class ReplicaSetStream(OplogStream):
+    """The stream of one replica set."""
 
-    def __init__(self, deployment: Deployment, options: StreamOptions, max_await_ms: int) -> None:
+    def __init__(
+        self,
+        deployment: Deployment,
+        options: StreamOptions,
+        max_await_ms: int,
+        pipeline: Pipeline | None = None,
+    ) -> None:
+        super().__init__()
         self._deployment = deployment
+        self._pipeline = pipeline
         self._options = options
         self._tail = Tail(deployment, max_await_ms)
         self._error: TailraceError | None = None
         self._failed = False
-        self._waiting: deque[bytes] = deque()
-        self._current: bytes | None = None
         self._begin(options)
 
     def _begin(self, options: StreamOptions) -> None:
         lookups = LiveLookups(self._deployment, options.shape.version)
-        self._stages = ShardStream(options, lookups)
+        self._stages = ShardStream(options, lookups, self._pipeline)
         self._running: Iterator[Event] | None = None
         self._opened = False
 
-    def __enter__(self) -> OplogStream:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     @property
     def alive(self) -> bool:
-        """Whether more may come, if only an error: not closed, not ended."""
+        """Whether it was neither closed, nor ended, nor failed."""
         return not (self._deployment.closed or self._stages.ended or self._failed)
 
     @property
-    def resume_token(self) -> Token:
-        """From where to go on after what was handed out so far."""
-        if self._current is not None and self._waiting:
-            return token_of(self._current)
-        return self._position
-
-    @property
-    def _position(self) -> Token:
-        data, type_bits = self._stages.position
-        token: Token = {"_data": data.decode()}
-        return {**token, "_typeBits": type_bits} if type_bits else token
+    def position(self) -> tuple[bytes, bytes]:
+        """The token behind all that was handed out."""
+        return self._stages.position
 
     def close(self) -> None:
-        """End the stream; from another thread a read that waits ends within its wait."""
+        """Ask no more, and give the cursor back."""
         self._deployment.close()
         self._tail.close()
 
     def next_batch(
         self, *, max_await_ms: int | None = None, max_events: int | None = None
     ) -> tuple[list[bytes], Token]:
-        """The next events, perhaps none, as raw BSON, and the token to go on from behind them.
-
-        One read of the log, which waits ``max_await_ms`` at most when there is nothing
-        new; an empty batch moves the token when the log went on. A full batch is cut,
-        and the next one goes on within it. ``SourceLost`` leaves the stream open.
-        """
+        """What one read of the log gave, or the rest of what it gave."""
         self._raise_what_waits()
         if not self.alive:
-            return [], self._position
+            return [], as_token(self.position)
         if max_await_ms is not None:
             self._tail.await_ms = max_await_ms
         events: list[bytes] = []
@@ -153,7 +129,7 @@ class OplogStream:
                 self._raise_what_waits()
         if self._stages.ended:
             self._tail.close()
-        return events, self._position
+        return events, as_token(self.position)
 
     def _raise_what_waits(self) -> None:
         error = self._error
@@ -191,32 +167,7 @@ class OplogStream:
         self._begin(self._options)
 
     def lag(self) -> tuple[int, int]:
-        """Seconds behind the log's end, and how long until the log forgets this place."""
+        """Seconds behind the log's end, and how long the log still has this place."""
         oldest, newest = self._tail.bounds()
         reached = cluster_time(self._stages.position[0]) >> 32
         return max(0, (newest >> 32) - reached), max(0, reached - (oldest >> 32))
-
-    def try_next(self) -> RawBSONDocument | None:
-        """The next event, or None when none came within one wait."""
-        if not self._waiting:
-            self._waiting.extend(self.next_batch()[0])
-        if not self._waiting:
-            return None
-        self._current = self._waiting.popleft()
-        return RawBSONDocument(self._current)
-
-    def __iter__(self) -> Iterator[RawBSONDocument]:
-        return self
-
-    def __next__(self) -> RawBSONDocument:
-        while self._waiting or self.alive:
-            event = self.try_next()
-            if event is not None:
-                return event
-        raise StopIteration
-
-
-def token_of(event: bytes) -> Token:
-    """The token of an event."""
-    _, start, end = spans(event)[b"_id"]
-    return ResumeToken.parse(event[start:end]).document

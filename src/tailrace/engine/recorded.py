@@ -14,7 +14,7 @@ from functools import cached_property
 
 from tailrace.errors import BadDocument
 from tailrace.event.shape import Version
-from tailrace.oplog.archive import Source, read_documents
+from tailrace.oplog.archive import Archive, Source
 from tailrace.oplog.spool import TransactionSpool
 from tailrace.query.ordering import sort_key
 from tailrace.query.paths import field_value
@@ -41,8 +41,8 @@ class RecordedLookups:
         pre_images: Source | None = None,
     ) -> None:
         self._by_uuid = looks_up_by_uuid(version)
-        self._documents_source = documents
-        self._pre_images_source = pre_images
+        self._documents_file = None if documents is None else Archive(documents)
+        self._pre_images_file = None if pre_images is None else Archive(pre_images)
         self._spool = TransactionSpool()
         self.remember = self._spool.remember
         self.forget = self._spool.forget
@@ -75,9 +75,7 @@ class RecordedLookups:
     @cached_property
     def _documents(self) -> dict[tuple[bytes, object], list[tuple[bytes, bytes | None, bytes]]]:
         found: dict[tuple[bytes, object], list[tuple[bytes, bytes | None, bytes]]] = {}
-        if self._documents_source is None:
-            return found
-        for row in read_documents(self._documents_source):
+        for row in self._documents_file or ():
             fields = spans(row)
             ns = _of_kind(fields, b"ns", STRING)
             doc = _of_kind(fields, b"doc", OBJECT)
@@ -92,9 +90,7 @@ class RecordedLookups:
     @cached_property
     def _pre_images(self) -> dict[tuple[bytes, int, int], bytes]:
         found: dict[tuple[bytes, int, int], bytes] = {}
-        if self._pre_images_source is None:
-            return found
-        for row in read_documents(self._pre_images_source):
+        for row in self._pre_images_file or ():
             fields = spans(row)
             key = spans(row, _of_kind(fields, b"_id", OBJECT)[1])
             uuid = _of_kind(key, b"nsUUID", BINARY)

@@ -2,7 +2,7 @@
 
 The busiest path of the engine: bytes are joined, nothing is decoded. An update's
 ``o`` has an ``_id`` when it is a replacement; inserts of servers before 5.3 carry no
-``o2``, so their key is the ``_id``.
+``o2``, so their key is the ``_id``, behind the shard key if the shape knows one.
 
 Reference: change_stream_events, group 1. Spec: facts/server-semantics, 3.1 and 3.6.
 """
@@ -15,7 +15,7 @@ from tailrace.event.mould import Moulds
 from tailrace.event.shape import Shape
 from tailrace.event.updates import describe_diff, describe_modifiers
 from tailrace.oplog.entry import Entry
-from tailrace.raw import document, element, spans
+from tailrace.raw import Span, document, element, spans
 from tailrace.raw.elements import BOOL, OBJECT
 
 UPDATE_WITHOUT_DIFF = 6741200
@@ -32,7 +32,8 @@ def build_crud(entry: Entry, moulds: Moulds) -> Event:
         raise BadBson("a CRUD entry without o", offset=0)
     op = entry.op
     if op == b"i":
-        return _event(b"insert", entry, moulds, entry.o2 or _key_of(o), _full_document(o), b"")
+        key = entry.o2 or _key_of(o, moulds.shape.shard_keys.get(entry.uuid or b"", ()))
+        return _event(b"insert", entry, moulds, key, _full_document(o), b"")
     if op == b"d":
         return _event(b"delete", entry, moulds, o, b"", b"")
     key = entry.o2 or EMPTY
@@ -45,9 +46,24 @@ def _full_document(o: bytes) -> bytes:
     return b"\x03fullDocument\x00" + o
 
 
-def _key_of(o: bytes) -> bytes:
-    span = spans(o).get(b"_id")
-    return document(element(b"_id", span[0], o[span[1] : span[2]])) if span else EMPTY
+def _key_of(o: bytes, shard_key: tuple[bytes, ...]) -> bytes:
+    """The shard key's fields and ``_id``, each under its whole path; arrays have no paths."""
+    parts = []
+    for path in (*shard_key, *(() if b"_id" in shard_key else (b"_id",))):
+        span = _at(o, path)
+        if span is not None:
+            parts.append(element(path, span[0], o[span[1] : span[2]]))
+    return document(*parts)
+
+
+def _at(o: bytes, path: bytes) -> Span | None:
+    first, *inner = path.split(b".")
+    span = spans(o).get(first)
+    for name in inner:
+        if span is None or span[0] != OBJECT:
+            return None
+        span = spans(o, span[1]).get(name)
+    return span
 
 
 def _description(o: bytes, shape: Shape) -> bytes:

@@ -55,6 +55,12 @@ def build_noop(entry: Entry, moulds: Moulds) -> Event:
     kind = kind_of(entry)
     if not kind:
         raise ServerError("a no-op entry without an event", code=UNKNOWN_NOOP)
+    event = _build_kind(entry, moulds, kind)
+    event.is_control = kind == NEW_SHARD
+    return event
+
+
+def _build_kind(entry: Entry, moulds: Moulds, kind: bytes) -> Event:
     if b"type" in entry.second and kind not in entry.second:
         return _build_typed(entry, moulds, kind)
     said = Described(kind, entry.namespace, rest(entry, b"o2", kind))

@@ -9,10 +9,11 @@ Rules: facts/server-semantics, sections 2.2 and 3.6. Knows no entry and no scope
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from tailrace.errors import UnsupportedSource
+from tailrace.errors import OptionError, UnsupportedSource
 
 Version = tuple[int, int, int]
 
@@ -20,18 +21,20 @@ OLDEST_VERSION: Version = (4, 2, 0)
 NEWEST_MAJOR = 8
 LAST_RELEASE = 999
 """The patch number that stands for "the last release" where none is named."""
+_RELEASE = re.compile(r"\s*(\d+)\.(\d+)(?:\.(\d+))?(?:-\S*)?\s*", re.ASCII).fullmatch
+"""What follows a dash (a release candidate, a build) says nothing of events."""
 
 
-def parse_version(text: str) -> Version:
+def parse_version(text: object) -> Version:
     """``"6.0"`` (its last release) or ``"6.0.5"`` as a comparable triple."""
-    parts = text.strip().split("-")[0].split(".")
-    if not 2 <= len(parts) <= 3 or not all(part.isdigit() for part in parts):
+    found = _RELEASE(text) if isinstance(text, str) else None
+    if found is None:
         raise UnsupportedSource(
-            f"server version {text!r} is not of the form 6.0 or 6.0.5", version=text
+            f"server version {text!r} is not a string of the form 6.0 or 6.0.5", version=text
         )
-    major, minor, *patch = map(int, parts)
-    version = (major, minor, patch[0] if patch else LAST_RELEASE)
-    if version < OLDEST_VERSION or major > NEWEST_MAJOR:
+    major, minor, patch = found.groups()
+    version = (int(major), int(minor), LAST_RELEASE if patch is None else int(patch))
+    if version < OLDEST_VERSION or version[0] > NEWEST_MAJOR:
         raise UnsupportedSource(
             f"server version {text} is not supported: 4.2 to {NEWEST_MAJOR}.x are", version=text
         )
@@ -51,11 +54,21 @@ class Shape:
     emit_from_migrate: bool = False
     end_of_transaction: bool = False
     for_merge: bool = False
+    splits: bool = False
+    """Whether the stream's last stage splits large events."""
+    views: bool = True
+    """Whether writes to a catalog of views are events of views: not where it is watched itself."""
+    shard_keys: Mapping[bytes, tuple[bytes, ...]] = field(default_factory=dict, compare=False)
+    """By a collection's UUID the paths of its shard key, where inserts do not say them."""
 
     @property
     def token_version(self) -> int:
-        """The version of the tokens that this release writes."""
-        return 2 if self.version >= (6, 1, 0) else 1
+        """The version of the tokens that this release writes.
+
+        A 6.0 that splits events (6.0.24 was asked) writes all tokens of that stream as later
+        releases do, since only those can have a fragment's number.
+        """
+        return 2 if self.version >= (6, 1, 0) or self.splits else 1
 
     @property
     def wall_time(self) -> bool:
@@ -73,8 +86,12 @@ class Shape:
         return self.version >= (6, 1, 0)
 
     @property
-    def lone_lsid(self) -> bool:
-        """Whether ``lsid`` or ``txnNumber`` is shown when the other is missing."""
+    def unwinds_all(self) -> bool:
+        """Whether operations that share an entry are events also where no transaction is named.
+
+        Up to 6.0 an ``applyOps`` without ``lsid`` or ``txnNumber`` (somebody ran the command)
+        shows nothing.
+        """
         return self.version >= (6, 1, 0)
 
     @property
@@ -93,8 +110,13 @@ class Shape:
 
     @property
     def shows_view_catalog(self) -> bool:
-        """Whether ``showSystemEvents`` shows ``system.views``: 6.0.27 does, 6.0.5 does not."""
-        return self.version >= (6, 0, 6)
+        """Whether ``showSystemEvents`` shows ``system.views``: 6.0.27 does, 6.0.24 does not."""
+        return self.version >= (6, 0, 25)
+
+    @property
+    def images_in_log(self) -> bool:
+        """Whether an entry names the no-op entry that holds its pre-image."""
+        return self.version < (6, 0, 0)
 
     @property
     def ns_types(self) -> bool:
@@ -111,4 +133,9 @@ PARAMETERS = {
 
 def parameter_traits(parameters: Mapping[str, object]) -> dict[str, bool]:
     """The traits of a shape that a server's parameters decide; others are ignored."""
+    if not isinstance(parameters, Mapping):
+        kind = type(parameters).__name__
+        raise OptionError(
+            f"server_parameters must map names to values, not {kind}", option="server_parameters"
+        )
     return {trait: parameters.get(name) is True for name, trait in PARAMETERS.items()}

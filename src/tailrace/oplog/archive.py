@@ -15,12 +15,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tailrace.errors import BadArchive
+from tailrace.errors import BadArchive, BadBson, OptionError
 from tailrace.oplog.packing import UNREADABLE, Readable, unpacked
 
-Source = str | os.PathLike[str] | bytes | Readable
+Source = str | os.PathLike[str] | bytes | bytearray | memoryview | Readable
 """A path, ``-`` for standard input, the bytes themselves, or an open binary file."""
 
+IN_MEMORY = (bytes, bytearray, memoryview)
 STANDARD_INPUT = "-"
 MAX_ENTRY_BYTES = (16 << 20) + (64 << 10)
 """A document's 16 MiB, and room for what the oplog puts around it."""
@@ -50,16 +51,23 @@ class Archive:
                     raise self._broken(base + at, f"no entry is {size} bytes long")
                 if left < size:
                     base += at
-                    buffer, at = self._filled(buffer[at:], base, size, pieces), 0
+                    rest, buffer, at = buffer[at:], b"", 0  # two at a time would be large
+                    buffer = self._filled(rest, base, size, pieces)
                     if not buffer:
                         return
                     continue
-                self.offset = base + at
-                entry = buffer[at : at + size]
-                if entry[-1]:
+                self.offset, start, at = base + at, at, at + size
+                if buffer[at - 1]:
                     raise self._broken(self.offset, "an entry does not end as BSON does")
-                at += size
-                yield entry
+                yield buffer[start:at]
+
+    def bad_entry(self, error: BadBson) -> BadArchive:
+        """The error of an archive whose entry that was handed out last is no such thing."""
+        return BadArchive(
+            f"{self.name}: {error} (in the entry at byte {self.offset})",
+            offset=self.offset,
+            archive=self.name,
+        )
 
     def _filled(self, rest: bytes, base: int, size: int, pieces: Iterator[bytes]) -> bytes:
         """The rest of the buffer and as many pieces as make ``size``; nothing at the end."""
@@ -90,19 +98,21 @@ class Archive:
         )
 
 
-def read_documents(source: Source) -> Iterator[bytes]:
-    """The documents of any file of concatenated BSON."""
-    return iter(Archive(source))
-
-
 def _name(source: Source) -> str:
     if isinstance(source, (str, os.PathLike)):
         return "standard input" if source == STANDARD_INPUT else os.fspath(source)
-    return "the archive" if isinstance(source, bytes) else str(getattr(source, "name", "a stream"))
+    if isinstance(source, IN_MEMORY):
+        return "the archive"
+    if not hasattr(source, "read") or isinstance(source, io.TextIOBase):
+        raise OptionError(
+            f"an archive is a path, bytes, or an open binary file, not {type(source).__name__}",
+            option="archive",
+        )
+    return str(getattr(source, "name", "a stream"))
 
 
 def _open(source: Source, stack: contextlib.ExitStack) -> Readable:
-    if isinstance(source, bytes):
+    if isinstance(source, IN_MEMORY):
         return io.BytesIO(source)
     if source == STANDARD_INPUT:
         return sys.stdin.buffer

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from struct import unpack_from
 
 from tailrace.errors import BadBson
-from tailrace.oplog.plain import plain_operation, plain_write
+from tailrace.oplog.plain import plain_write
 from tailrace.raw import Span, document, element, iter_spans, spans, string_value, text_of
 from tailrace.raw.elements import ARRAY, BOOL, DATE, DOUBLE, INT32, INT64, OBJECT, STRING, TIMESTAMP
 
@@ -119,7 +119,7 @@ class Entry:
         entry.raw = raw
         entry._fields = None
         entry.place = place
-        plain = plain_operation(raw)
+        plain = plain_write(raw, inner=True)
         if plain is None:
             entry.op = entry.text(b"op") or b""
             entry.namespace = entry.text(b"ns") or b""

@@ -19,7 +19,7 @@ Plain = tuple[bytes, bytes, bytes, bytes, bytes | None, int, bytes]
 _LSID = rb"\x03lsid\x00\x48\x00\x00\x00.{68}"
 _PREVIOUS = rb"\x03prevOpTime\x00\x1c\x00\x00\x00.{24}"
 _WRITE = (
-    rb"\x02op\x00\x02\x00\x00\x00([iud])\x00\x02ns\x00....([^\x00]*)\x00"
+    rb"\x02op\x00\x02\x00\x00\x00([iud])\x00\x02ns\x00(....)([^\x00]*)\x00"
     rb"\x05ui\x00\x10\x00\x00\x00\x04(.{16})\x03o\x00"
 )
 _head = re.compile(rb"....(?:%b\x12txnNumber\x00.{8})?%b" % (_LSID, _WRITE), re.DOTALL).match
@@ -33,12 +33,17 @@ _SECOND = b"\x03o2\x00"
 _SECOND_BYTES = len(_SECOND)
 
 
-def plain_write(raw: bytes) -> Plain | None:
-    """The parts of a write in its common form; None for every other entry."""
-    head = _head(raw)
+def plain_write(raw: bytes, *, inner: bool = False) -> Plain | None:
+    """The parts of a write in its common form; None for every other entry.
+
+    An operation inside a transaction (``inner``) has no time and no wall clock of its own.
+    """
+    head = _inner_head(raw) if inner else _head(raw)
     if head is None:
         return None
-    op, namespace, uuid = head.groups()
+    op, size, namespace, uuid = head.groups()
+    if int.from_bytes(size, "little") != len(namespace) + 1:
+        return None
     at = head.end()
     end = at + int.from_bytes(raw[at : at + 4], "little")
     o, o2 = raw[at:end], None
@@ -46,24 +51,10 @@ def plain_write(raw: bytes) -> Plain | None:
         at = end + _SECOND_BYTES
         end = at + int.from_bytes(raw[at : at + 4], "little")
         o2 = raw[at:end]
+    if inner:
+        return (op, namespace, uuid, o, o2, 0, b"") if end + 1 == len(raw) else None
     tail = _tail(raw, end)
     if tail is None:
         return None
     time, wall = tail.groups()
     return op, namespace, uuid, o, o2, int.from_bytes(time, "little"), wall
-
-
-def plain_operation(raw: bytes) -> Plain | None:
-    """The same for an operation inside a transaction, which has no time of its own."""
-    head = _inner_head(raw)
-    if head is None:
-        return None
-    op, namespace, uuid = head.groups()
-    at = head.end()
-    end = at + int.from_bytes(raw[at : at + 4], "little")
-    o, o2 = raw[at:end], None
-    if raw.startswith(_SECOND, end):
-        at = end + _SECOND_BYTES
-        end = at + int.from_bytes(raw[at : at + 4], "little")
-        o2 = raw[at:end]
-    return (op, namespace, uuid, o, o2, 0, b"") if end + 1 == len(raw) else None

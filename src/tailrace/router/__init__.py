@@ -2,3 +2,7 @@
 
 Takes events and promised sort keys, whoever makes them; knows nothing of entries.
 """
+
+from tailrace.router.merge import Keyed, Merge, Place
+
+__all__ = ["Keyed", "Merge", "Place"]

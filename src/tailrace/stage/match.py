@@ -22,7 +22,7 @@ from tailrace.oplog.entry import WRITES, Entry
 from tailrace.raw import iter_spans, text_of
 from tailrace.raw.elements import ARRAY, STRING
 from tailrace.stage.lookups import Lookups
-from tailrace.stage.options import StreamOptions
+from tailrace.stage.options import OFF, StreamOptions
 from tailrace.stage.scope import Kind, Patterns
 
 MAX_VERDICTS = 50_000
@@ -68,6 +68,7 @@ class OplogMatch:
             rules = {name: rule for name, rule in rules.items() if name in CLASSIC_COMMANDS}
         self._commands = rules
         self._noops = _noop_kinds(options)
+        self._keeps_images = shape.images_in_log and options.before_change != OFF
 
     def __call__(self, source: Iterable[bytes]) -> Iterator[Entry]:
         """Pass on the entries to transform; log order, nothing held back."""
@@ -123,10 +124,20 @@ class OplogMatch:
             if entry.command == b"abortTransaction":
                 self._lookups.forget(entry)
             return self.operation(entry) and self.shows(entry)
-        return entry.op == b"n" and bool(self._noops) and self._noop(entry) and self.shows(entry)
+        if entry.op != b"n":
+            return False
+        if self._keeps_images and self.touches(entry.namespace):
+            self._lookups.remember(entry)
+        return self._noop(entry) and self.shows(entry)
 
     def _transaction(self, entry: Entry) -> bool:
         """Only the entry that ends a transaction passes; the ones before it are kept."""
+        ends = self._ends_transaction(entry)
+        if ends and entry.time < self._options.start:
+            self._lookups.forget(entry)
+        return ends
+
+    def _ends_transaction(self, entry: Entry) -> bool:
         if entry.command == b"commitTransaction":
             return entry.is_commit
         span = entry.body[b"applyOps"]
@@ -135,7 +146,8 @@ class OplogMatch:
         if entry.is_partial or entry.is_prepare:
             self._lookups.remember(entry)
             return False
-        return True
+        names = entry.fields
+        return self._options.shape.unwinds_all or (b"lsid" in names and b"txnNumber" in names)
 
     def _on_collection(self, entry: Entry) -> bool:
         if not self._patterns.command.match(entry.namespace):

@@ -110,6 +110,11 @@ class StreamOptions:
     selection: Selection | None = None
     """Of the scope's namespaces, those that a delivery asked for; None is all of them."""
 
+    @property
+    def resumes_from_event(self) -> bool:
+        """Whether an event must be found before anything is shown."""
+        return self.client_token is not None and not self.client_token.is_high_water_mark
+
 
 def parse_options(
     options: Any,
@@ -130,6 +135,7 @@ def parse_options(
             "Change streams from mongos may not show migration events",
             code=MIGRATION_EVENTS_ON_MONGOS,
         )
+    traits: dict[str, Any] = dict(parameter_traits({} if parameters is None else parameters))
     shape = Shape(
         version,
         expanded=_true(raw, found.get(b"showExpandedEvents")),
@@ -137,7 +143,9 @@ def parse_options(
         migrations=_true(raw, found.get(b"showMigrationEvents")),
         raw_updates=_true(raw, found.get(b"showRawUpdateDescription")),
         commit_timestamps=_true(raw, found.get(b"showCommitTimestamp")),
-        **parameter_traits(parameters or {}),
+        views=scope.kind is not Kind.COLLECTION,
+        for_merge=caller.mongos,
+        **traits,
     )
     parsed = StreamOptions(
         scope,

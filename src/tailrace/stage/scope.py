@@ -49,14 +49,14 @@ class Scope:
         if not isinstance(namespace, str):
             kind = type(namespace).__name__
             raise OptionError(f"namespace must be a string, not {kind}", option="namespace")
-        database, dot, collection = namespace.partition(".")
-        if not database or (dot and not collection) or "\x00" in namespace:
+        raw = namespace.encode(errors="replace")
+        database, dot, collection = raw.partition(b".")
+        if not database or (dot and not collection) or 0 in raw or raw.decode() != namespace:
             raise OptionError(
                 f"namespace {namespace!r} is neither a database nor db.collection",
                 option="namespace",
             )
-        raw = database.encode(), collection.encode()
-        return cls(Kind.COLLECTION if dot else Kind.DATABASE, *raw)
+        return cls(Kind.COLLECTION if dot else Kind.DATABASE, database, collection)
 
     def __str__(self) -> str:
         parts = (self.database, self.collection) if self.collection else (self.database,)

@@ -4,7 +4,8 @@ A ``ShardStream`` takes raw entries in log order, in batches of any size, and gi
 events; ``position`` is the token from which a consumer of all of them goes on. A
 batch's boundary never changes the result. Nothing here reads or waits.
 
-Rules: facts/server-semantics, sections 4.2 and 4.6.
+A shard's stream that will be merged lacks what only the whole stream can decide: see
+``merged.py``. Rules: facts/server-semantics, sections 4.2 and 4.6.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from tailrace.stage.invalidate import CheckInvalidate
 from tailrace.stage.limit import MAX_EVENT_BYTES, too_large
 from tailrace.stage.lookups import Lookups, NoLookups
 from tailrace.stage.match import OplogMatch
+from tailrace.stage.merged import behind_the_merge
 from tailrace.stage.options import StreamOptions
-from tailrace.stage.resume import CheckResumability, EnsureToken, check_history
+from tailrace.stage.resume import CheckResumability, check_history
 from tailrace.stage.transform import Transform, only_classic
 from tailrace.stage.unwind import UnwindTransactions
-from tailrace.stage.user import Pipeline, UserPipeline
+from tailrace.stage.user import Pipeline
 from tailrace.token import ResumeToken, high_water_mark
 
 Stage = Callable[[Iterable[Any]], Iterator[Any]]
@@ -44,7 +46,7 @@ class ShardStream:
         self._last: Event | ResumeToken | None = None
         client = options.client_token
         version = options.shape.token_version
-        if client is not None and not client.is_high_water_mark:
+        if client is not None and options.resumes_from_event:
             version = max(version, client.version)
             self._last = client
         self._version = version
@@ -54,9 +56,9 @@ class ShardStream:
         self, options: StreamOptions, lookups: Lookups, pipeline: Pipeline | None
     ) -> list[Stage]:
         client = options.client_token
-        resumes = client is not None and not client.is_high_water_mark
+        resumes = options.resumes_from_event
         checks_early = resumes and (options.shape.checks_early or options.shape.for_merge)
-        images = AddImages.wanted(options)
+        images = AddImages(options, lookups) if AddImages.wanted(options) else None
         stages: list[Stage | None] = [
             self._match,
             UnwindTransactions(self._match, options.shape, lookups),
@@ -64,10 +66,11 @@ class ShardStream:
             self._invalidate,
             CheckResumability(client) if client is not None and checks_early else None,
             None if options.shape.expanded else only_classic,
-            AddImages(options, lookups) if images else None,
-            EnsureToken(client) if client is not None and resumes else None,
-            UserPipeline(pipeline) if pipeline is not None else None,
         ]
+        behind = [] if options.shape.for_merge else behind_the_merge(options, pipeline)
+        # Before 6.0 no image is looked for until the token was found.
+        found = 1 if options.shape.images_in_log and resumes else 0
+        stages += [*behind[:found], images, *behind[found:]]
         return [stage for stage in stages if stage is not None]
 
     def open(self, oldest: bytes) -> None:

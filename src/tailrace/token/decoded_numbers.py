@@ -230,8 +230,11 @@ def _parts(magnitude: Magnitude) -> Parts:
         return _normalised(magnitude.exact)
     if magnitude.stored is not None:
         base = parts_of(magnitude.stored).normalised()
-        coefficient = base.coefficient + magnitude.continuation
-        return _normalised(base._replace(coefficient=coefficient))
+        coefficient, exponent = base.coefficient + magnitude.continuation, base.exponent
+        # Past a power of ten the digits begin one place higher than those of the double below.
+        if coefficient > LARGEST_COEFFICIENT and not coefficient % 10:
+            coefficient, exponent = coefficient // 10, exponent + 1
+        return _normalised(base._replace(coefficient=coefficient, exponent=exponent))
     if magnitude.whole is not None:
         return _normalised(Parts(False, magnitude.whole, BIAS))
     if magnitude.marker == EQUAL_TO_ROUNDED:

@@ -8,9 +8,12 @@ from typing import Any
 
 from pymongo import MongoClient
 from pymongo.database import Database
+from tests.support.bson_values import types_in
 from tests.support.change_streams import differences, engine_stream, now, server_stream, settle
 from tests.support.crud_workload import run_crud
 from tests.support.effort import effort
+
+from tailrace.token.ctypes import GENERIC
 
 OPERATIONS = effort(5000)
 
@@ -32,3 +35,4 @@ def test_random_writes_give_the_servers_events(
         assert ours.error is None
         assert not differences(ours.events, theirs.events), f"TAILRACE_SEED={seed}"
         assert len(ours.events) > OPERATIONS / 3
+        assert set().union(*map(types_in, ours.events)) == set(GENERIC), "a type never came"

@@ -234,3 +234,25 @@ def test_an_unknown_option_has_the_name_that_its_release_gives_it(version: str, 
     result = run("replay", "-", "--server-version", version, "--options", '{"oops": 1}')
     assert result.status == 3
     assert result.error_line.endswith(f"({name}, code 40415)")
+
+
+def test_a_clusters_archives_are_merged(tmp_path: Path) -> None:
+    cluster = load("6.0.5", "sharded")
+    words = ["replay", "--server-version", "6.0.5", "--format", "bson"]
+    for shard in cluster.meta["shards"]:
+        path = tmp_path / f"{shard}.bson"
+        path.write_bytes(cluster.file(f"oplog-{shard}.bson"))
+        words += ["--shard", f"{shard}={path}"]
+    result = run(*words)
+    assert result.status == 0, result.err
+    assert result.out == cluster.file("merged-00.bson")
+
+
+def test_a_shards_file_needs_a_name_and_excludes_another_archive(oplog: str) -> None:
+    for words in (["--shard", oplog], [oplog, "--shard", f"s1={oplog}"], []):
+        result = run("replay", *words)
+        assert result.status == 2
+        assert result.error_line.startswith("tailrace: ")
+    result = run("replay", "--shard", f"s1={oplog}", "--documents", f"s2={oplog}")
+    assert result.status == 2
+    assert "s2" in result.error_line

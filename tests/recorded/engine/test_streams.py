@@ -79,12 +79,8 @@ def shard_streams() -> Iterator[Stream]:
             yield Stream(recording, merged, number, oplog, images, shard)
 
 
-def plain(streams: Iterator[Stream]) -> list[Any]:
-    return [
-        pytest.param(stream, id=str(stream))
-        for stream in streams
-        if not stream.described.get("pipeline")
-    ]
+def named(streams: Iterator[Stream]) -> list[Any]:
+    return [pytest.param(stream, id=str(stream)) for stream in streams]
 
 
 def describe(raw: bytes | None) -> str:
@@ -115,11 +111,11 @@ def check(stream: Stream) -> None:
         assert (ended_by.code, ended_by.code_name) == (error["code"], error["codeName"])
 
 
-@pytest.mark.parametrize("stream", plain(replica_set_streams()))
+@pytest.mark.parametrize("stream", named(replica_set_streams()))
 def test_a_replica_sets_stream_is_the_servers_byte_for_byte(stream: Stream) -> None:
     check(stream)
 
 
-@pytest.mark.parametrize("stream", plain(shard_streams()))
+@pytest.mark.parametrize("stream", named(shard_streams()))
 def test_a_shards_own_stream_is_the_servers_byte_for_byte(stream: Stream) -> None:
     check(stream)

@@ -9,7 +9,7 @@ from tests.support.recordings import load, scenarios
 
 from tailrace.errors import BadBson
 from tailrace.oplog.entry import WRITES, Entry
-from tailrace.oplog.plain import plain_operation, plain_write
+from tailrace.oplog.plain import plain_write
 from tailrace.raw import spans
 
 
@@ -50,10 +50,10 @@ def test_both_ways_read_the_same_of_operations_in_transactions() -> None:
         for operation in Entry(raw).apply_ops()
         if spans(operation)[b"op"]
     ]
-    plain = [raw for raw in inner if plain_operation(raw) is not None]
+    plain = [raw for raw in inner if plain_write(raw, inner=True) is not None]
     assert len(plain) > 0.5 * len(inner)
     for raw in plain:
-        assert plain_operation(raw) == parts(raw)
+        assert plain_write(raw, inner=True) == parts(raw)
 
 
 WRITES_ONLY = [raw for raw in recorded_entries() if plain_write(raw) is not None]

@@ -15,7 +15,7 @@ import zstandard
 from tests.support.packing import PACKINGS, Pieces, read_until_broken, zstd
 
 from tailrace.errors import BadArchive
-from tailrace.oplog.archive import MAX_ENTRY_BYTES, Archive, read_documents
+from tailrace.oplog.archive import MAX_ENTRY_BYTES, Archive
 
 ENTRIES = [bson.encode({"op": "i", "n": number, "text": "x" * number}) for number in range(50)]
 WHOLE = b"".join(ENTRIES)
@@ -28,7 +28,7 @@ def test_an_archive_is_read_from_a_path(packing: str, tmp_path: Path) -> None:
     assert list(Archive(path)) == ENTRIES
     assert list(Archive(str(path))) == ENTRIES
     with path.open("rb") as file:
-        assert list(read_documents(file)) == ENTRIES
+        assert list(Archive(file)) == ENTRIES
 
 
 @pytest.mark.parametrize("packing", PACKINGS)
