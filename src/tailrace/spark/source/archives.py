@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tailrace.errors import BadArchive, OptionError
 from tailrace.event.shape import parse_version
-from tailrace.oplog.archive import read_documents
+from tailrace.oplog.archive import Archive
 from tailrace.oplog.entry import Entry
 from tailrace.oplog.slices import time_of
 from tailrace.oplog.spool import TransactionSpool
@@ -72,7 +72,7 @@ def archive_tasks(options: SourceOptions) -> list[ArchiveTask]:
 
 
 def _piece(path: Path) -> Piece | None:
-    first = next(read_documents(path), None)
+    first = next(iter(Archive(path)), None)
     return None if first is None else Piece(str(path), time_of(first))
 
 
@@ -87,7 +87,7 @@ def _entries(task: ArchiveTask) -> Iterator[bytes]:
     behind = task.number + 1
     until = task.pieces[behind].first if behind < len(task.pieces) else END_OF_TIME
     path = task.pieces[task.number].path
-    for entry in read_documents(path):
+    for entry in Archive(path):
         if time_of(entry) >= until:
             raise BadArchive(
                 f"{path} reaches into {task.pieces[behind].path}: archives must not overlap",
@@ -129,7 +129,7 @@ class _Earlier(NoLookups):
         spool = self._read.get(path)
         if spool is None:
             spool = self._read[path] = TransactionSpool()
-            for raw in read_documents(path):
+            for raw in Archive(path):
                 entry = Entry(raw)
                 if entry.command == b"applyOps" and (entry.is_partial or entry.is_prepare):
                     spool.remember(entry)
