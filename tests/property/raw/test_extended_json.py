@@ -12,13 +12,14 @@ from bson.codec_options import CodecOptions, DatetimeConversion
 from bson.errors import BSONError
 from bson.json_util import CANONICAL_JSON_OPTIONS, dumps, loads
 from bson.raw_bson import RawBSONDocument
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.support.bson_values import Values
+from tests.support.bson_values import Values, types_in
 from tests.support.effort import effort
 
 from tailrace.errors import BadBson
 from tailrace.raw import document, element
+from tailrace.raw.elements import DB_POINTER, SYMBOL, UNDEFINED
 from tailrace.raw.extended_json import canonical
 
 AS_STORED = CodecOptions(
@@ -36,6 +37,7 @@ def by_pymongo(raw: bytes) -> str:
 @given(st.randoms(use_true_random=False))
 def test_the_text_is_the_one_that_pymongo_writes(rng: random.Random) -> None:
     raw = bson.encode(Values(rng).document())
+    assume(not types_in(raw) & {DB_POINTER, SYMBOL, UNDEFINED})  # PyMongo gives these up
     assert canonical(raw) == by_pymongo(raw)
 
 
