@@ -28,6 +28,7 @@ from tailrace.oplog.tail import Tail
 from tailrace.query import Context, Pipeline, compile_pipeline
 from tailrace.stage.options import Starts, StreamOptions, parse_options
 from tailrace.stage.shard import ShardStream
+from tailrace.stage.user import with_pipeline
 from tailrace.token import ResumeToken, cluster_time
 
 AWAIT_MS = 1000
@@ -65,7 +66,7 @@ def open_oplog(
     if not parsed.start:
         parsed = replace(parsed, start=source.applied + 1)
     stages = compile_pipeline(pipeline, Context(source.version)) if pipeline else None
-    return ReplicaSetStream(deployment, parsed, max_await_ms, stages)
+    return ReplicaSetStream(deployment, with_pipeline(parsed, stages), max_await_ms, stages)
 
 
 class ReplicaSetStream(OplogStream):

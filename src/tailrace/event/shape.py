@@ -54,6 +54,8 @@ class Shape:
     emit_from_migrate: bool = False
     end_of_transaction: bool = False
     for_merge: bool = False
+    splits: bool = False
+    """Whether the stream's last stage splits large events."""
     views: bool = True
     """Whether writes to a catalog of views are events of views: not where it is watched itself."""
     shard_keys: Mapping[bytes, tuple[bytes, ...]] = field(default_factory=dict, compare=False)
@@ -61,8 +63,12 @@ class Shape:
 
     @property
     def token_version(self) -> int:
-        """The version of the tokens that this release writes."""
-        return 2 if self.version >= (6, 1, 0) else 1
+        """The version of the tokens that this release writes.
+
+        A 6.0 that splits events (6.0.24 was asked) writes all tokens of that stream as later
+        releases do, since only those can have a fragment's number.
+        """
+        return 2 if self.version >= (6, 1, 0) or self.splits else 1
 
     @property
     def wall_time(self) -> bool:

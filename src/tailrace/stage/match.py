@@ -113,6 +113,12 @@ class OplogMatch:
 
     def _transaction(self, entry: Entry) -> bool:
         """Only the entry that ends a transaction passes; the ones before it are kept."""
+        ends = self._ends_transaction(entry)
+        if ends and entry.time < self._options.start:
+            self._lookups.forget(entry)
+        return ends
+
+    def _ends_transaction(self, entry: Entry) -> bool:
         if entry.command == b"commitTransaction":
             return entry.is_commit
         span = entry.body[b"applyOps"]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tailrace.errors import ServerError
+from tailrace.errors import BadBson, ServerError
 from tailrace.event.noops import end_of_transaction
 from tailrace.event.shape import Shape
 from tailrace.oplog.entry import NULL_TIME, Entry, Place, number_of
@@ -23,7 +23,7 @@ from tailrace.stage.match import TRANSACTION_ENDS, OplogMatch
 
 HISTORY_LOST = 286
 NOOP_INSIDE = 5543809
-KEPT_BYTES = 16 << 20
+KEPT_BYTES = 1 << 20
 """Entries of the walk back that are kept for the way forwards; the rest is read again."""
 
 
@@ -61,6 +61,7 @@ class UnwindTransactions:
                     touched.add(entry.namespace)
                 if self._match.operation(entry) and self._match.shows(entry):
                     yield entry
+            del part  # it may be as large as the next one
         ends_itself = last.command == b"applyOps"
         if lsid and number and ends_itself and any(map(self._match.touches, touched)):
             first = Entry.inner(last.raw, last, Place(0, 0, last.time, lsid, number))
@@ -79,21 +80,26 @@ class UnwindTransactions:
             if ends_itself:
                 yield last
             return
-        times: list[int] = []
-        kept: dict[int, Entry] = {}
-        kept_bytes = 0
-        time: int | None = last.previous
-        while time is not None and time != NULL_TIME:
-            part = self._entry(time)
-            times.append(time)
-            kept_bytes += len(part.raw)
-            if kept_bytes <= KEPT_BYTES:
-                kept[time] = part
-            time = part.previous
-        for at in reversed(times):
-            yield kept.pop(at) if at in kept else self._entry(at)
+        kept = self._walk_back(last.previous)
+        while kept:
+            time, part = kept.popitem()
+            yield part or self._entry(time)
+            del part  # it may be as large as the next one
         if ends_itself:
             yield last
+
+    def _walk_back(self, time: int | None) -> dict[int, Entry | None]:
+        """The times from a transaction's last earlier entry to its first, and a few entries."""
+        kept: dict[int, Entry | None] = {}
+        kept_bytes = 0
+        while time is not None and time != NULL_TIME:
+            part = self._entry(time)
+            kept_bytes += len(part.raw)
+            kept[time] = part if kept_bytes <= KEPT_BYTES else None
+            if part.previous is not None and part.previous >= time:
+                raise BadBson("a transaction that does not go back in time", offset=0)
+            time = part.previous
+        return kept
 
     def _entry(self, time: int) -> Entry:
         raw = self._lookups.entry(time)
