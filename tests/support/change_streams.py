@@ -8,7 +8,7 @@ error that ended it. ``engine_stream`` reads the same through the engine's live 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,6 +64,8 @@ def server_stream(
     *,
     until: bson.Timestamp,
     batch_size: int = 1000,
+    pipeline: Sequence[Mapping[str, Any]] = (),
+    let: Mapping[str, Any] | None = None,
 ) -> Seen:
     """The server's stream up to a time that the log has reached."""
     database, _, collection = (namespace or "admin").partition(".")
@@ -73,10 +75,12 @@ def server_stream(
     source = client[database]
     command: dict[str, Any] = {
         "aggregate": collection or 1,
-        "pipeline": [{"$changeStream": stage}],
+        "pipeline": [{"$changeStream": stage}, *pipeline],
         "cursor": {"batchSize": batch_size},
         "readConcern": {"level": "majority"},
     }
+    if let is not None:
+        command["let"] = let
     batch = "firstBatch"
     while True:
         assert time.monotonic() < deadline, "the server's stream did not come to its end"

@@ -1,42 +1,43 @@
 """Random workloads of everything that a replica set logs, from a seeded generator.
 
-Collections with and without images, views, time series, indexes, options, renames,
-drops; transactions of several collections, large ones over several entries, prepared
-ones committed or aborted by hand, with other writes in between. What the server
-refuses is left out: the oracle is what it logged.
+Collections with and without images, views, time series, indexes (also builds that
+fail), options, temporary collections, renames, drops; between them writes and the
+transactions of ``transaction_workload``. What the server refuses is left out: the
+oracle is what it logged.
 """
 
 from __future__ import annotations
 
 import contextlib
+import datetime
 import random
 from collections.abc import Callable
 from typing import Any
 
 import pymongo
 from pymongo import MongoClient
-from pymongo.client_session import ClientSession
 from pymongo.errors import PyMongoError
-from pymongo.read_concern import ReadConcern
-from pymongo.write_concern import WriteConcern
 from tests.support.crud_workload import Crud
+from tests.support.transaction_workload import Transactions
 
-MAJORITY = WriteConcern("majority")
 STEP_S = 3.0
-NAMES = ["one", "two", "three", "od-d.näme"]
-SMALL_TRANSACTION_ENTRIES = {"maxNumberOfTransactionOperationsInSingleOplogEntry": 3}
-"""Server parameters that make an ordinary transaction span several entries."""
+NAMES = ["one", "two", "three", "od-d.näme", "a+(b|c)*"]
 
 
-class Workload:
+class Workload(Transactions):
     """Steps on two databases of a replica set of one's own."""
 
     def __init__(self, client: MongoClient[dict[str, Any]], seed: int, prefix: str) -> None:
-        self.rng = random.Random(seed)
-        self.client = client
-        self.crud = Crud(self.rng)
-        self.databases = [client[f"{prefix}_a"], client[f"{prefix}_b"]]
-        self.prepared: list[tuple[ClientSession, Any]] = []
+        rng = random.Random(seed)
+        databases = [client[f"{prefix}_a"], client[f"{prefix}_b"]]
+        super().__init__(client, rng, databases, NAMES, Crud(rng))
+        since_6_0 = int(client.server_info()["versionArray"][0]) >= 6
+        self.images: tuple[str, Callable[[bool], Any]] = (
+            ("changeStreamPreAndPostImages", lambda on: {"enabled": on})
+            if since_6_0
+            else ("recordPreImages", bool)
+        )
+        """The option that keeps images, and its value for on and off."""
 
     def run(self, steps: int) -> None:
         """Take this many steps, and settle what is prepared."""
@@ -60,7 +61,11 @@ class Workload:
             (self._modify, 5),
             (self._images, 5),
             (self._view, 4),
-            (self._series, 2),
+            (self._series, 4),
+            (self._out, 2),
+            (self._capped, 1),
+            (self._apply_ops, 2),
+            (self._elsewhere, 1),
             (self._transaction, 12),
             (self._prepare, 5),
             (self._system, 2),
@@ -68,18 +73,6 @@ class Workload:
         ]
         kinds, weights = zip(*steps, strict=True)
         self.rng.choices(kinds, weights)[0]()
-
-    @property
-    def _database(self) -> Any:
-        return self.rng.choice(self.databases)
-
-    @property
-    def _collection(self) -> Any:
-        return self._database[self.rng.choice(NAMES)]
-
-    def _free(self) -> bool:
-        """A prepared transaction locks its collections: DDL on them would wait for ever."""
-        return not self.prepared
 
     def _writes(self) -> None:
         self.crud.single_keys = bool(self.prepared)
@@ -90,11 +83,13 @@ class Workload:
 
     def _create(self) -> None:
         rng = self.rng
+        name, value = self.images
         options: dict[str, Any] = rng.choice(
             [
                 {},
                 {"collation": {"locale": "en", "strength": 2}},
-                {"changeStreamPreAndPostImages": {"enabled": True}},
+                {name: value(True)},
+                {name: value(True), "capped": True, "size": 8192, "max": 20},
                 {"capped": True, "size": 4096},
                 {"validator": {"a": {"$ne": "refused"}}},
                 {"clusteredIndex": {"key": {"_id": 1}, "unique": True}},
@@ -119,14 +114,31 @@ class Workload:
         )
 
     def _create_index(self) -> None:
-        if self._free():
-            field = self.rng.choice(["a", "b", "deep.a", "count"])
-            options: dict[str, Any] = self.rng.choice(
-                [{}, {"sparse": True}, {"hidden": True}, {"expireAfterSeconds": 10**8}]
+        if not self._free():
+            return
+        rng = self.rng
+        options: dict[str, Any] = rng.choice(
+            [
+                {},
+                {"sparse": True},
+                {"hidden": True},
+                {"expireAfterSeconds": 10**8},
+                {"unique": True},  # a build that fails, in the end
+                {"partialFilterExpression": {"a": {"$gt": 3}}},
+                {"collation": {"locale": "fr"}},
+            ]
+        )
+        indexes = []
+        for field in rng.sample(
+            ["a", "b", "deep.a", "count", "$**", "words"], rng.choice([1, 1, 2])
+        ):
+            way: Any = (
+                "text" if field == "words" else 1 if field == "$**" else rng.choice([1, -1, 1.0])
             )
-            collection = self._collection
-            index = {"key": {field: self.rng.choice([1, -1, 1.0])}, "name": f"{field}_", **options}
-            collection.database.command("createIndexes", collection.name, indexes=[index])
+            plain = field in ("words", "$**")
+            indexes.append({"key": {field: way}, "name": f"{field}_", **({} if plain else options)})
+        collection = self._collection
+        collection.database.command("createIndexes", collection.name, indexes=indexes)
 
     def _drop_index(self) -> None:
         if self._free():
@@ -142,6 +154,13 @@ class Workload:
                     {"validator": {"b": {"$ne": self.rng.randrange(9)}}},
                     {"validationLevel": "moderate"},
                     {"index": {"keyPattern": {"a": 1}, "hidden": self.rng.random() < 0.5}},
+                    {
+                        "index": {
+                            "name": "b_",
+                            "expireAfterSeconds": self.rng.randrange(10**6, 10**7),
+                        }
+                    },
+                    {"validator": {}, "validationAction": "warn"},
                 ]
             )
             collection = self._collection
@@ -150,10 +169,9 @@ class Workload:
     def _images(self) -> None:
         if self._free():
             collection = self._collection
-            enabled = self.rng.random() < 0.8
-            collection.database.command(
-                "collMod", collection.name, changeStreamPreAndPostImages={"enabled": enabled}
-            )
+            name, value = self.images
+            change = {name: value(self.rng.random() < 0.8)}
+            collection.database.command("collMod", collection.name, **change)
 
     def _view(self) -> None:
         if not self._free():
@@ -169,82 +187,56 @@ class Workload:
             database.drop_collection(f"view{rng.randrange(2)}")
 
     def _series(self) -> None:
-        if self._free():
-            database = self._database
-            if self.rng.random() < 0.6:
-                database.create_collection("series", timeseries={"timeField": "at"})
-            else:
-                database.drop_collection("series")
-
-    def _transaction(self) -> None:
-        rng = self.rng
-        with self.client.start_session() as session:
-            session.start_transaction(read_concern=ReadConcern("snapshot"), write_concern=MAJORITY)
-            try:
-                self._fill(session)
-                if rng.random() < 0.3 and self._free():
-                    name = f"born{rng.randrange(1000)}"
-                    self._database.create_collection(name, session=session)
-                if rng.random() < 0.85:
-                    session.commit_transaction()
-                else:
-                    session.abort_transaction()
-            except PyMongoError:
-                with contextlib.suppress(PyMongoError):
-                    session.abort_transaction()
-
-    def _fill(self, session: ClientSession) -> None:
-        rng = self.rng
-        for _ in range(rng.randrange(1, 4)):
-            collection = self._collection
-            fresh = [
-                {"_id": f"t{rng.getrandbits(40)}", "n": at} for at in range(rng.randrange(1, 7))
-            ]
-            collection.insert_many(fresh, session=session)
-            first = fresh[0]["_id"]
-            collection.update_one({"_id": first}, {"$set": {"a": 1}}, session=session)
-            if rng.random() < 0.5:
-                collection.delete_one({"_id": fresh[-1]["_id"]}, session=session)
-
-    def _prepare(self) -> None:
-        if len(self.prepared) >= 2:
+        if not self._free():
             return
-        session = self.client.start_session()
-        session.start_transaction(write_concern=MAJORITY)
-        try:
-            if self.rng.random() < 0.9:
-                self._fill(session)
-            else:
-                self._collection.find_one({"_id": "nothing"}, session=session)
-            said = self.client.admin.command(
-                "prepareTransaction", 1, session=session, writeConcern={"w": "majority"}
+        database, rng = self._database, self.rng
+        what = rng.random()
+        if what < 0.4:
+            shape: dict[str, Any] = {"timeField": "at", "metaField": "of"}
+            database.create_collection("series", timeseries=shape, expireAfterSeconds=10**8)
+        elif what < 0.8:
+            at = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
+            database["series"].insert_many(
+                [{"at": at, "of": rng.randrange(3), "n": n} for n in range(rng.randrange(1, 5))]
             )
-        except PyMongoError:
-            with contextlib.suppress(PyMongoError):
-                session.abort_transaction()
-            session.end_session()
-            return
-        self.prepared.append((session, said["prepareTimestamp"]))
+        elif what < 0.9:
+            database.command("collMod", "series", expireAfterSeconds=rng.randrange(10**7, 10**8))
+        else:
+            database.drop_collection("series")
 
-    def decide(self) -> None:
-        """Commit or abort what is prepared."""
-        self.rng.shuffle(self.prepared)
-        for session, prepared_at in self.prepared:
-            if self.rng.random() < 0.75:
-                self.client.admin.command(
-                    "commitTransaction",
-                    1,
-                    commitTimestamp=prepared_at,
-                    session=session,
-                    writeConcern={"w": "majority"},
-                )
-            else:
-                self.client.admin.command(
-                    "abortTransaction", 1, session=session, writeConcern={"w": "majority"}
-                )
-            with contextlib.suppress(PyMongoError):
-                session.end_session()
-        self.prepared.clear()
+    def _out(self) -> None:
+        """Through a temporary collection, which is renamed, or by writes of the server's own."""
+        if not self._free():
+            return
+        source, target = self._collection, self._collection
+        last: dict[str, Any] = self.rng.choice(
+            [
+                {"$out": {"db": target.database.name, "coll": target.name}},
+                {"$merge": {"into": {"db": target.database.name, "coll": target.name}}},
+            ]
+        )
+        source.aggregate([{"$limit": 3}, {"$set": {"through": self.rng.randrange(9)}}, last])
+
+    def _capped(self) -> None:
+        if self._free():
+            collection = self._collection
+            collection.database.command("convertToCapped", collection.name, size=8192)
+
+    def _apply_ops(self) -> None:
+        """Operations that somebody applies by hand."""
+        collection, rng = self._collection, self.rng
+        key = rng.randrange(40)
+        operations = [
+            {"op": "i", "ns": collection.full_name, "o": {"_id": f"applied{key}", "n": at}}
+            for at in range(rng.randrange(1, 4))
+        ]
+        operations.append({"op": "d", "ns": collection.full_name, "o": {"_id": f"applied{key}"}})
+        self.client.admin.command("applyOps", operations[: rng.randrange(1, 5)])
+
+    def _elsewhere(self) -> None:
+        """Where no stream looks, or only one that asks for it."""
+        place = self.rng.choice(["admin", "config", "local"])
+        self.client[place][self.rng.choice(NAMES)].insert_one({"n": 1})
 
     def _system(self) -> None:
         scripts = self._database["system.js"]

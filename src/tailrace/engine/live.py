@@ -41,6 +41,7 @@ from tailrace.oplog.tail import Tail
 from tailrace.query import Context, Pipeline, compile_pipeline
 from tailrace.stage.options import Starts, StreamOptions, parse_options
 from tailrace.stage.shard import ShardStream
+from tailrace.stage.user import with_pipeline
 from tailrace.token import ResumeToken, cluster_time
 
 AWAIT_MS = 1000
@@ -99,7 +100,7 @@ def _open_replica_set(deployment: Deployment, wanted: Wanted) -> ReplicaSetStrea
     if not parsed.start:
         parsed = replace(parsed, start=source.applied + 1)
     stages = compile_pipeline(wanted.pipeline, Context(source.version)) if wanted.pipeline else None
-    return ReplicaSetStream(deployment, parsed, wanted.max_await_ms, stages)
+    return ReplicaSetStream(deployment, with_pipeline(parsed, stages), wanted.max_await_ms, stages)
 
 
 class ReplicaSetStream(OplogStream):

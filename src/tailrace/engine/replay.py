@@ -25,6 +25,7 @@ from tailrace.oplog.archive import Archive, Source
 from tailrace.query import Context, compile_pipeline
 from tailrace.stage.options import Caller, Starts, parse_options
 from tailrace.stage.shard import ShardStream
+from tailrace.stage.user import with_pipeline
 
 
 def replay(
@@ -63,6 +64,7 @@ def replay(
     )
     parsed = with_shard_keys(parsed, shard_keys)
     stages = compile_pipeline(pipeline, Context(version)) if pipeline else None
+    parsed = with_pipeline(parsed, stages)
     if isinstance(archive, Mapping):
         return merged_events(files_of(archive, documents, pre_images), parsed, stages)
     if isinstance(documents, Mapping) or isinstance(pre_images, Mapping):

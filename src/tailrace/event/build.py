@@ -20,7 +20,7 @@ UNKNOWN_ENTRY = 7826901
 
 
 def _build_write(entry: Entry, moulds: Moulds) -> Event:
-    if is_view(entry.namespace):
+    if is_view(entry.namespace) and moulds.shape.views:
         return build_view(entry, moulds)
     return build_crud(entry, moulds)
 

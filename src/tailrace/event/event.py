@@ -41,10 +41,10 @@ class Event:
         added = _FULL_DOCUMENT_NULL if value is None else b"\x03fullDocument\x00" + value
         self._insert(self.image_at, added)
 
-    def with_before_image(self, value: bytes | None) -> None:
-        """Append ``fullDocumentBeforeChange``; None is null."""
+    def with_before_image(self, value: bytes | None, *, at_the_end: bool = True) -> None:
+        """Add ``fullDocumentBeforeChange``; None is null. Before 6.0 it stands before ``ns``."""
         added = _BEFORE_NULL if value is None else b"\x03fullDocumentBeforeChange\x00" + value
-        self._insert(len(self.raw) - 1, added)
+        self._insert(len(self.raw) - 1 if at_the_end else self.image_at, added)
 
     def _insert(self, at: int, added: bytes) -> None:
         raw = self.raw

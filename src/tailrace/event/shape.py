@@ -54,13 +54,21 @@ class Shape:
     emit_from_migrate: bool = False
     end_of_transaction: bool = False
     for_merge: bool = False
+    splits: bool = False
+    """Whether the stream's last stage splits large events."""
+    views: bool = True
+    """Whether writes to a catalog of views are events of views: not where it is watched itself."""
     shard_keys: Mapping[bytes, tuple[bytes, ...]] = field(default_factory=dict, compare=False)
     """By a collection's UUID the paths of its shard key, where inserts do not say them."""
 
     @property
     def token_version(self) -> int:
-        """The version of the tokens that this release writes."""
-        return 2 if self.version >= (6, 1, 0) else 1
+        """The version of the tokens that this release writes.
+
+        A 6.0 that splits events (6.0.24 was asked) writes all tokens of that stream as later
+        releases do, since only those can have a fragment's number.
+        """
+        return 2 if self.version >= (6, 1, 0) or self.splits else 1
 
     @property
     def wall_time(self) -> bool:
@@ -78,8 +86,12 @@ class Shape:
         return self.version >= (6, 1, 0)
 
     @property
-    def lone_lsid(self) -> bool:
-        """Whether ``lsid`` or ``txnNumber`` is shown when the other is missing."""
+    def unwinds_all(self) -> bool:
+        """Whether operations that share an entry are events also where no transaction is named.
+
+        Up to 6.0 an ``applyOps`` without ``lsid`` or ``txnNumber`` (somebody ran the command)
+        shows nothing.
+        """
         return self.version >= (6, 1, 0)
 
     @property
@@ -98,8 +110,13 @@ class Shape:
 
     @property
     def shows_view_catalog(self) -> bool:
-        """Whether ``showSystemEvents`` shows ``system.views``: 6.0.27 does, 6.0.5 does not."""
-        return self.version >= (6, 0, 6)
+        """Whether ``showSystemEvents`` shows ``system.views``: 6.0.27 does, 6.0.24 does not."""
+        return self.version >= (6, 0, 25)
+
+    @property
+    def images_in_log(self) -> bool:
+        """Whether an entry names the no-op entry that holds its pre-image."""
+        return self.version < (6, 0, 0)
 
     @property
     def ns_types(self) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import bson
 from bson.errors import BSONError
 
-from tailrace.errors import OptionError
+from tailrace.errors import OptionError, ServerError
 from tailrace.query.context import MAX_NESTING, Context, refused
 from tailrace.query.expressions import Scope
 from tailrace.query.stages import KNOWN_ELSEWHERE, SPLIT, STAGES, Stage
@@ -25,13 +25,17 @@ ONE_NAME_ONLY = 40323
 UNKNOWN_STAGE = 40324
 NOT_PERMITTED = 20
 TOO_DEEP = 15
+NEVER = (1000, 0, 0)
+SPLIT_ARGUMENT, SPLIT_NOT_LAST, SPLIT_NO_OBJECT = 7182800, 7182802, 7182899
 
 
 class Pipeline:
     """A compiled pipeline."""
 
-    def __init__(self, stages: Sequence[Stage]) -> None:
+    def __init__(self, stages: Sequence[Stage], *, splits: bool = False) -> None:
         self._stages = tuple(stages)
+        self.splits = splits
+        """Whether large events are to be split behind all of it."""
 
     def run(self, event: bytes) -> bytes | None:
         """The event as the stages leave it; None when one of them drops it."""
@@ -46,7 +50,16 @@ class Pipeline:
 def compile_pipeline(stages: Sequence[Mapping[str, Any]], context: Context) -> Pipeline:
     """The pipeline, or the error with which the server refuses it."""
     scope = Scope(context)
-    return Pipeline([_stage(each, scope) for each in encoded(stages)])
+    values = encoded(stages)
+    named = [_named(value) for value in values]
+    read = [_stage(name, argument, scope) for name, argument in named]
+    for name, _ in named:
+        if name not in STAGES and name != SPLIT:
+            raise refused(NOT_PERMITTED, f"{name} is not permitted in a $changeStream pipeline")
+    names = [name for name, _ in named]
+    if SPLIT in names[:-1]:
+        raise refused(SPLIT_NOT_LAST, f"{SPLIT} must be the last stage in the pipeline")
+    return Pipeline([stage for stage in read if stage is not None], splits=SPLIT in names)
 
 
 def encoded(stages: Sequence[Mapping[str, Any]]) -> list[Value]:
@@ -75,16 +88,41 @@ def _check_nesting(value: Value) -> None:
         ]
 
 
-def _stage(value: Value, scope: Scope) -> Stage:
+def _named(value: Value) -> tuple[str, Value]:
     found = list(fields(value)) if value[0] == OBJECT else []
     if len(found) != 1:
         raise refused(
             ONE_NAME_ONLY, "A pipeline stage specification object must contain exactly one field."
         )
-    name, argument = found[0][0].decode(errors="replace"), found[0][1]
+    return found[0][0].decode(errors="replace"), found[0][1]
+
+
+def _check_split(argument: Value, context: Context) -> None:
+    if not splits_events(context):
+        raise _unknown(SPLIT)
+    if argument[0] != OBJECT and not context.since(7, 0):
+        raise refused(SPLIT_NO_OBJECT, f"{SPLIT} must take a nested object")
+    if argument[0] != OBJECT or list(fields(argument)):
+        raise refused(SPLIT_ARGUMENT, f"{SPLIT} spec should be an empty object")
+
+
+def splits_events(context: Context) -> bool:
+    """Whether the release has ``$changeStreamSplitLargeEvent``."""
+    return context.since(7, 0) or (6, 0, 9) <= context.version < (6, 1, 0)
+
+
+def _stage(name: str, argument: Value, scope: Scope) -> Stage | None:
+    """A stage ready to run; None for one that is not run here."""
     stage = STAGES.get(name)
-    if stage is not None and scope.context.version >= stage.since:
+    version = scope.context.version
+    if stage is not None and version >= stage.since:
         return stage.read(argument, scope)
-    if name in KNOWN_ELSEWHERE or name == SPLIT:
-        raise refused(NOT_PERMITTED, f"{name} is not permitted in a $changeStream pipeline")
-    raise refused(UNKNOWN_STAGE, f"Unrecognized pipeline stage name: '{name}'")
+    if name == SPLIT:
+        _check_split(argument, scope.context)
+    elif version < KNOWN_ELSEWHERE.get(name, NEVER):
+        raise _unknown(name)
+    return None
+
+
+def _unknown(name: str) -> ServerError:
+    return refused(UNKNOWN_STAGE, f"Unrecognized pipeline stage name: '{name}'")

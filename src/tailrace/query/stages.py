@@ -118,38 +118,14 @@ STAGES: dict[str, UserStage] = {
 """Every stage that may follow ``$changeStream`` and is run here."""
 
 SPLIT = "$changeStreamSplitLargeEvent"
-KNOWN_ELSEWHERE = frozenset(
-    (
-        "$bucket",
-        "$bucketAuto",
-        "$changeStream",
-        "$collStats",
-        "$count",
-        "$currentOp",
-        "$densify",
-        "$documents",
-        "$facet",
-        "$fill",
-        "$geoNear",
-        "$graphLookup",
-        "$group",
-        "$indexStats",
-        "$limit",
-        "$listLocalSessions",
-        "$listSessions",
-        "$lookup",
-        "$merge",
-        "$out",
-        "$planCacheStats",
-        "$sample",
-        "$search",
-        "$searchMeta",
-        "$setWindowFields",
-        "$skip",
-        "$sort",
-        "$sortByCount",
-        "$unionWith",
-        "$unwind",
-    )
-)
-"""Stages that exist, and that a change stream does not take."""
+_SINCE: dict[Version, str] = {
+    OLDEST: "$bucket $bucketAuto $changeStream $collStats $count $currentOp $facet $geoNear "
+    "$graphLookup $group $indexStats $limit $listLocalSessions $listSessions $lookup $merge $out "
+    "$planCacheStats $sample $skip $sort $sortByCount $unwind",
+    (4, 4, 0): "$search $unionWith",
+    (5, 0, 0): "$searchMeta $setWindowFields",
+    (5, 1, 0): "$densify $documents",
+    (5, 3, 0): "$fill",
+}
+KNOWN_ELSEWHERE = {name: since for since, names in _SINCE.items() for name in names.split()}
+"""Stages that exist, since when, and that a change stream does not take."""

@@ -22,6 +22,8 @@ from tailrace.stage.lookups import Lookups
 from tailrace.stage.options import LOOKUP, REQUIRED, WHEN_AVAILABLE, StreamOptions
 
 NO_MATCHING_DOCUMENT = 47
+HISTORY_LOST = 286
+NO_IMAGE_NAMED = 51770
 WITH_PRE_IMAGE = frozenset((b"update", b"replace", b"delete"))
 
 
@@ -31,7 +33,7 @@ class AddImages:
     def __init__(self, options: StreamOptions, lookups: Lookups) -> None:
         self._before = options.before_change
         self._after = options.full_document
-        self._own_images = options.shape.version < (6, 0, 0)
+        self._in_log = options.shape.images_in_log
         self._lookups = lookups
 
     @classmethod
@@ -46,18 +48,44 @@ class AddImages:
     def __call__(self, source: Iterable[Event]) -> Iterator[Event]:
         """The same events, with their images."""
         shows_before = self._before in (WHEN_AVAILABLE, REQUIRED)
+        add_before = self._add_logged if self._in_log else self._add_kept
         for event in source:
-            if event.operation not in WITH_PRE_IMAGE or event.key is None:
-                yield event
-                continue
-            before = self._pre_image(event) if shows_before else None
-            if before is None and self._before == REQUIRED:
-                raise _missing("pre-image for all update, delete and replace events", "pre-image")
-            if event.operation == b"update":
-                self._add_after(event, before)
-            if shows_before:
-                event.with_before_image(before)
+            if event.operation in WITH_PRE_IMAGE and event.key is not None:
+                before = add_before(event) if shows_before else None
+                if event.operation == b"update":
+                    self._add_after(event, before)
             yield event
+
+    def _add_kept(self, event: Event) -> bytes | None:
+        before = self._kept(event)
+        if before is None and self._before == REQUIRED:
+            raise _missing("pre-image for all update, delete and replace events", "pre-image")
+        event.with_before_image(before)
+        return before
+
+    def _add_logged(self, event: Event) -> None:
+        """Before 6.0 an entry names the no-op entry that holds its image, or shows none."""
+        entry = event.entry
+        named = entry.sub_document(b"preImageOpTime")
+        if named is None:
+            if self._before == REQUIRED:
+                raise ServerError(
+                    "Change stream was configured to require a pre-image for all update, delete "
+                    "and replace events, but no pre-image optime was recorded for event",
+                    code=NO_IMAGE_NAMED,
+                )
+            return
+        _, start, end = spans(named)[b"ts"]
+        raw = self._lookups.entry(int.from_bytes(named[start:end], "little"))
+        if raw is None and self._before == REQUIRED:
+            raise ServerError(
+                "Change stream was configured to require a pre-image for all update, delete and "
+                "replace events, but the pre-image was not found in the oplog for event",
+                code=HISTORY_LOST,
+                labels=("NonResumableChangeStreamError",),
+            )
+        before = Entry(raw).sub_document(b"o") if raw else None
+        event.with_before_image(before, at_the_end=False)
 
     def _add_after(self, event: Event, before: bytes | None) -> None:
         if self._after == LOOKUP:
@@ -65,27 +93,16 @@ class AddImages:
             key, uuid = event.key or b"", entry.uuid or b""
             event.with_full_document(self._lookups.document(entry.namespace, uuid, key, entry.time))
         elif self._after in (WHEN_AVAILABLE, REQUIRED):
-            before = self._pre_image(event) if before is None else before
+            before = self._kept(event) if before is None else before
             if before is None and self._after == REQUIRED:
                 raise _missing("post-image for all update events", "post-image")
             event.with_full_document(None if before is None else _updated(before, event.entry))
 
-    def _pre_image(self, event: Event) -> bytes | None:
+    def _kept(self, event: Event) -> bytes | None:
         entry = event.entry
-        if self._own_images:
-            return self._image_entry(entry)
         place, uuid = entry.place, entry.uuid
         time, index = (place.apply_time, place.apply_index) if place else (entry.time, 0)
         return self._lookups.pre_image(uuid, time, index) if uuid else None
-
-    def _image_entry(self, entry: Entry) -> bytes | None:
-        """Before 6.0 an image stands in the log, in a no-op entry of its own."""
-        span = entry.fields.get(b"preImageOpTime")
-        if span is None or span[0] != OBJECT:
-            return None
-        _, start, end = spans(entry.raw, span[1])[b"ts"]
-        raw = self._lookups.entry(int.from_bytes(entry.raw[start:end], "little"))
-        return Entry(raw).sub_document(b"o") if raw else None
 
 
 def _updated(before: bytes, entry: Entry) -> bytes:

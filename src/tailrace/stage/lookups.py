@@ -16,14 +16,16 @@ class Lookups(Protocol):
     """Where earlier entries, documents and their former states come from."""
 
     def remember(self, entry: Entry) -> None:
-        """Called once for each entry of a transaction that is not its end, in log order.
+        """Called in log order for each entry that may be asked for again.
 
-        An archive keeps it until the transaction ends, as it cannot read backwards; a
-        live source need not, and nothing is owed after a crash: entries come again.
+        Those are the entries of a transaction before its end and, of releases that keep
+        images in their log, the no-op entries that may hold one. An archive keeps it until
+        the transaction ends, as it cannot read backwards; a live source need not, and
+        nothing is owed after a crash: entries come again.
         """
 
     def forget(self, entry: Entry) -> None:
-        """Called for the entry that ends a transaction, after all of its events are out."""
+        """Called for the entry that ends a transaction: its events are out, or not wanted."""
 
     def entry(self, time: int) -> bytes | None:
         """The oplog entry of exactly this time; None when it left the log."""

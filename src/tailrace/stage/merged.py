@@ -16,6 +16,7 @@ from tailrace.event.event import Event
 from tailrace.stage.limit import MAX_EVENT_BYTES, too_large
 from tailrace.stage.options import StreamOptions
 from tailrace.stage.resume import EnsureToken
+from tailrace.stage.split import SplitLargeEvents
 from tailrace.stage.user import Pipeline, UserPipeline
 
 Stage = Callable[[Iterable[Any]], Iterator[Any]]
@@ -28,7 +29,8 @@ class MergedStream:
         self.ended = False
         """Whether an invalidate ended the stream."""
         behind = behind_the_merge(options, None)
-        self._stages = [*behind, self._until_invalidate, *_users(pipeline)]
+        users = _users(options, pipeline, merged=True)
+        self._stages = [*behind, self._until_invalidate, *users]
 
     def run(self, events: Iterable[Event]) -> Iterator[Event]:
         """What the stream shows of these; take all of it before feeding more."""
@@ -55,10 +57,18 @@ class MergedStream:
 def behind_the_merge(options: StreamOptions, pipeline: Pipeline | None) -> list[Stage]:
     """The stages that see the whole stream, in their order."""
     client = options.client_token
-    resumes = client is not None and options.resumes_from_event
-    ensured: list[Stage] = [EnsureToken(client)] if client is not None and resumes else []
-    return [*ensured, *_users(pipeline)]
+    ensured: list[Stage] = []
+    if client is not None and options.resumes_from_event:
+        ensured.append(EnsureToken(client, splits=options.shape.splits))
+    return [*ensured, *_users(options, pipeline)]
 
 
-def _users(pipeline: Pipeline | None) -> list[Stage]:
-    return [] if pipeline is None else [UserPipeline(pipeline)]
+def _users(
+    options: StreamOptions, pipeline: Pipeline | None, *, merged: bool = False
+) -> list[Stage]:
+    stages: list[Stage] = []
+    if pipeline is not None:
+        stages.append(UserPipeline(pipeline))
+        if options.shape.splits:
+            stages.append(SplitLargeEvents(options.client_token, merged=merged))
+    return stages

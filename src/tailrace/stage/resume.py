@@ -45,12 +45,13 @@ class EnsureToken:
 
     Shards that ran the same command give the same token: each of its copies is
     swallowed. A token of a fragment is only met by its event here: the stage that
-    splits events swallows the fragments.
+    splits events swallows the fragments, and must be there.
     """
 
-    def __init__(self, client: ResumeToken) -> None:
+    def __init__(self, client: ResumeToken, *, splits: bool = False) -> None:
         self._wanted = client.without_fragment
         self._needs_split = client.fragment is not None
+        self._splits = splits
         self._found = self._passed = False
 
     def __call__(self, source: Iterable[Event]) -> Iterator[Event]:
@@ -61,6 +62,8 @@ class EnsureToken:
             elif event.token == self._wanted:
                 self._found = True
                 if self._needs_split:
+                    if not self._splits:
+                        raise not_split()
                     yield event
             elif event.token > self._wanted:
                 if not self._found:
@@ -73,6 +76,16 @@ def not_found() -> ServerError:
     """The error of a stream whose token is not in it."""
     return ServerError(
         "cannot resume stream; the resume token was not found",
+        code=CHANGE_STREAM_FATAL,
+        labels=("NonResumableChangeStreamError",),
+    )
+
+
+def not_split() -> ServerError:
+    """The error of a token of a fragment, where the event is not split so."""
+    return ServerError(
+        "Attempted to resume from a split event, but the resumed stream produced a different "
+        "split. Ensure that the pipeline used to resume is the same as the original",
         code=CHANGE_STREAM_FATAL,
         labels=("NonResumableChangeStreamError",),
     )

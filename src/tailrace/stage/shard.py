@@ -58,7 +58,7 @@ class ShardStream:
         client = options.client_token
         resumes = options.resumes_from_event
         checks_early = resumes and (options.shape.checks_early or options.shape.for_merge)
-        images = AddImages.wanted(options)
+        images = AddImages(options, lookups) if AddImages.wanted(options) else None
         stages: list[Stage | None] = [
             self._match,
             UnwindTransactions(self._match, options.shape, lookups),
@@ -66,10 +66,11 @@ class ShardStream:
             self._invalidate,
             CheckResumability(client) if client is not None and checks_early else None,
             None if options.shape.expanded else only_classic,
-            AddImages(options, lookups) if images else None,
         ]
-        if not options.shape.for_merge:
-            stages += behind_the_merge(options, pipeline)
+        behind = [] if options.shape.for_merge else behind_the_merge(options, pipeline)
+        # Before 6.0 no image is looked for until the token was found.
+        found = 1 if options.shape.images_in_log and resumes else 0
+        stages += [*behind[:found], images, *behind[found:]]
         return [stage for stage in stages if stage is not None]
 
     def open(self, oldest: bytes) -> None:
@@ -83,7 +84,7 @@ class ShardStream:
             source = stage(source)
         for event in source:
             self._last = event
-            if len(event.raw) > MAX_EVENT_BYTES:
+            if len(event.raw) > MAX_EVENT_BYTES and not self.options.shape.for_merge:
                 raise too_large(event)
             yield event
 

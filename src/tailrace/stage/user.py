@@ -9,11 +9,13 @@ Rules: facts/server-semantics, section 5.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Protocol
 
 from tailrace.errors import ServerError
 from tailrace.event.event import Event, id_element
 from tailrace.raw import element, spans
+from tailrace.stage.options import StreamOptions
 
 CHANGE_STREAM_FATAL = 280
 
@@ -21,8 +23,18 @@ CHANGE_STREAM_FATAL = 280
 class Pipeline(Protocol):
     """A compiled pipeline: the query room's, or any other."""
 
+    splits: bool
+    """Whether its last stage splits large events."""
+
     def run(self, event: bytes) -> bytes | None:
         """The event as the pipeline leaves it; None when it drops it."""
+
+
+def with_pipeline(options: StreamOptions, pipeline: Pipeline | None) -> StreamOptions:
+    """The options of a stream with these stages: one of them changes the stream's tokens."""
+    if pipeline is None or not pipeline.splits:
+        return options
+    return replace(options, shape=replace(options.shape, splits=True))
 
 
 class UserPipeline:

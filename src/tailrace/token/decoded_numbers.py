@@ -231,7 +231,8 @@ def _parts(magnitude: Magnitude) -> Parts:
     if magnitude.stored is not None:
         base = parts_of(magnitude.stored).normalised()
         coefficient, exponent = base.coefficient + magnitude.continuation, base.exponent
-        if coefficient == LARGEST_COEFFICIENT + 1:  # a power of ten has a digit less again
+        # Past a power of ten the digits begin one place higher than those of the double below.
+        if coefficient > LARGEST_COEFFICIENT and not coefficient % 10:
             coefficient, exponent = coefficient // 10, exponent + 1
         return _normalised(base._replace(coefficient=coefficient, exponent=exponent))
     if magnitude.whole is not None:

@@ -18,8 +18,9 @@ from tests.support.change_streams import (
     settle,
     time_of,
 )
-from tests.support.ddl_workload import SMALL_TRANSACTION_ENTRIES, Workload
+from tests.support.ddl_workload import NAMES, Workload
 from tests.support.effort import effort
+from tests.support.transaction_workload import SMALL_TRANSACTION_ENTRIES
 
 from tailrace.embedded import ReplicaSet
 
@@ -33,6 +34,7 @@ FLAGS = (
     "showMigrationEvents",
     "showRawUpdateDescription",
 )
+SYSTEM = ("system.js", "system.views", "system.buckets.series", "view0", "series", "born")
 
 
 @pytest.fixture(scope="module")
@@ -42,20 +44,27 @@ def client() -> Iterator[Client]:
         yield replica_set.client()
 
 
-def sampled_options(rng: random.Random) -> dict[str, Any]:
-    options: dict[str, Any] = {flag: True for flag in FLAGS if rng.random() < 0.4}
-    choice = rng.choice([None, "default", "updateLookup", "whenAvailable", "required"])
+def sampled_options(rng: random.Random, *, flags: bool) -> dict[str, Any]:
+    options: dict[str, Any] = {flag: True for flag in FLAGS if flags and rng.random() < 0.4}
+    newer = ["whenAvailable", "required"] if flags else []
+    choice = rng.choice([None, "default", "updateLookup", *newer])
     if choice:
         options["fullDocument"] = choice
     choice = rng.choice([None, None, "off", "whenAvailable", "required"])
     if choice:
         options["fullDocumentBeforeChange"] = choice
+    if rng.random() < 0.3:
+        options["allowToRunOnSystemNS"] = True
     return options
 
 
 def sampled_scope(rng: random.Random, databases: list[str]) -> str | None:
     database = rng.choice(databases)
-    collection = rng.choice(["one", "two", "three", "od-d.näme"])
+    if rng.random() < 0.1:
+        database = rng.choice(["admin", "config", "local"])
+    collection = rng.choice(NAMES)
+    if rng.random() < 0.3:
+        collection = rng.choice(SYSTEM)
     return rng.choice([None, database, database, f"{database}.{collection}"])
 
 
@@ -98,10 +107,15 @@ def test_any_stream_over_a_random_workload_is_the_servers(client: Client, seed: 
     start = now(client)
     workload.run(STEPS)
     until = settle(client)
+    since_6_0 = client.server_info()["versionArray"][0] >= 6
     before = None
     for _ in range(STREAMS):
         scope = sampled_scope(rng, [database.name for database in workload.databases])
-        options = {**sampled_options(rng), **sampled_start(rng, start, before)}
-        before = check(client, scope, options, until, f"seed {seed}, {scope}, {options}")
+        options = {
+            **sampled_options(rng, flags=since_6_0 or rng.random() < 0.05),
+            **sampled_start(rng, start, before),
+        }
+        seen = check(client, scope, options, until, f"seed {seed}, {scope}, {options}")
+        before = seen if seen.events else before
     for database in workload.databases:
         client.drop_database(database.name)

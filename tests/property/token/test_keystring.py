@@ -81,6 +81,7 @@ def canonical(value: tuple[int, bytes]) -> tuple[int, bytes]:
 @example(Decimal128("9007199254740993.5"))
 @example(Decimal128("0.1"))
 @example(Decimal128("1E-77"))
+@example(Decimal128("0.1000000000000000055511151231257827"))
 @example(Decimal128("2.225073858507201383090232717332404E-308"))
 @settings(deadline=None, max_examples=effort(300))
 def test_what_was_encoded_comes_back_with_its_types(value: Any) -> None:

@@ -26,6 +26,7 @@ from tailrace.oplog.deployment import Deployment
 from tailrace.oplog.tail import Tail
 from tailrace.query import Context, compile_pipeline
 from tailrace.stage.options import Caller, Starts, StreamOptions, parse_options
+from tailrace.stage.user import with_pipeline
 
 INSERTS_SAY_THEIR_KEY: Version = (5, 3, 0)
 
@@ -65,7 +66,7 @@ def _open(topology: Topology, wanted: Wanted) -> ShardedStream:
     stages = compile_pipeline(wanted.pipeline, Context(source.version)) if wanted.pipeline else None
     for shard in topology.shards.values():
         check_collection(shard, parsed.scope)
-    parsed = _with_keys(parsed, topology.config)
+    parsed = with_pipeline(_with_keys(parsed, topology.config), stages)
     clock = ClusterClock()
     if not parsed.start:
         parsed = replace(parsed, start=_now(topology, clock))
