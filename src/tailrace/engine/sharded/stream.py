@@ -115,7 +115,8 @@ class ShardedStream(OplogStream):
         options = parse_options(
             {"allowToRunOnConfigDB": True}, GUIDE, version, caller=Caller(mongos=True)
         )
-        guided = replace(options, start=self._reading.guide_start)
+        shape = replace(options.shape, guides=True)
+        guided = replace(options, shape=shape, start=self._reading.guide_start)
         own = Deployment(config.client)
         self._start(
             ShardReader(
