@@ -27,6 +27,7 @@ from tailrace.oplog.deployment import Deployment
 from tailrace.oplog.tail import Tail
 from tailrace.query import Context, Pipeline, compile_pipeline
 from tailrace.stage.options import Starts, StreamOptions, parse_options
+from tailrace.stage.scope import Scope
 from tailrace.stage.shard import ShardStream
 from tailrace.stage.user import with_pipeline
 from tailrace.token import ResumeToken, cluster_time
@@ -55,6 +56,7 @@ def open_oplog(
     """
     deployment = Deployment(client, read_preference)
     source = probe(deployment)
+    check_collection(deployment, Scope.parse(namespace))
     parsed = parse_options(
         options,
         namespace,
@@ -62,7 +64,6 @@ def open_oplog(
         starts=Starts(start_at_operation_time, resume_after, start_after),
         parameters=source.parameters,
     )
-    check_collection(deployment, parsed.scope)
     if not parsed.start:
         parsed = replace(parsed, start=source.applied + 1)
     stages = compile_pipeline(pipeline, Context(source.version)) if pipeline else None
@@ -89,7 +90,7 @@ class ReplicaSetStream(OplogStream):
         self._begin(options)
 
     def _begin(self, options: StreamOptions) -> None:
-        lookups = LiveLookups(self._deployment, options.shape.version)
+        lookups = LiveLookups(self._deployment, options.shape)
         self._stages = ShardStream(options, lookups, self._pipeline)
         self._running: Iterator[Event] | None = None
         self._opened = False

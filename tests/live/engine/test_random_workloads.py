@@ -49,14 +49,16 @@ def client() -> Iterator[Client]:
 def sampled_options(rng: random.Random, *, flags: bool) -> dict[str, Any]:
     options: dict[str, Any] = {flag: True for flag in FLAGS if flags and rng.random() < 0.4}
     newer = ["whenAvailable", "required"] if flags else []
-    choice = rng.choice([None, "default", "updateLookup", *newer])
-    if choice:
-        options["fullDocument"] = choice
+    image = rng.choice([None, "default", "updateLookup", *newer])
+    if image:
+        options["fullDocument"] = image
     choice = rng.choice([None, None, "off", "whenAvailable", "required"])
     if choice:
         options["fullDocumentBeforeChange"] = choice
     if rng.random() < 0.3:
         options["allowToRunOnSystemNS"] = True
+    if flags and image == "updateLookup" and rng.random() < 0.3:
+        options["matchCollectionUUIDForUpdateLookup"] = True
     return options
 
 
