@@ -187,7 +187,7 @@ def _known(raw: bytes, version: Version, caller: Caller) -> dict[bytes, Span]:
     """The options that are set, each of a type and value that the server takes."""
     found = {}
     if caller.api_strict:
-        _check_strictness(spans(raw))
+        _check_strictness(spans(raw), version)
     for name, span in spans(raw).items():
         option = OPTIONS.get(name)
         text = name.decode(errors="replace")
@@ -212,10 +212,11 @@ def _known(raw: bytes, version: Version, caller: Caller) -> dict[bytes, Span]:
     return found
 
 
-def _check_strictness(named: Mapping[bytes, Span]) -> None:
+def _check_strictness(named: Mapping[bytes, Span], version: Version) -> None:
     """What is not part of the stable API may not even be named, whatever else is wrong."""
     for name in named:
-        if name in OPTIONS and OPTIONS[name].strict_refuses:
+        option = OPTIONS.get(name)
+        if option is not None and option.strict_refuses and version >= option.since:
             raise ServerError(
                 f"The '{name.decode()}' parameter to $changeStream is not supported in API "
                 "Version 1",
