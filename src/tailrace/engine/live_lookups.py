@@ -110,34 +110,50 @@ class LiveLookups:
         **fields: Any,
     ) -> bytes | None:
         """The one document that is wanted, of this time or later."""
-
-        def ask() -> list[RawBSONDocument]:
-            answer = self._deployment.client[database].command(
-                "find",
-                collection,
-                filter=wanted,
-                limit=2,
-                singleBatch=True,
-                allowPartialResults=True,  # means nothing here but that no view is taken
-                readConcern={"level": "majority", "afterClusterTime": _timestamp(time)},
-                read_preference=self._deployment.read_preference,
-                codec_options=RAW,
-                **fields,
-            )
-            return list(answer["cursor"]["firstBatch"])
-
-        found = self._deployment.ask(lambda: _known(ask), grant)
+        found = self._find(database, collection, wanted, time, grant, **fields)
         if len(found) > 1:
             raise ServerError(
                 "found more than one document with the document key", code=CHANGE_STREAM_FATAL
             )
         return bytes(found[0].raw) if found else None
 
+    def _find(
+        self,
+        database: str,
+        collection: str | Binary,
+        wanted: Any,
+        time: int,
+        grant: str,
+        **fields: Any,
+    ) -> list[RawBSONDocument]:
+        deployment = self._deployment
+        return deployment.ask(
+            lambda: known(deployment, database, collection, wanted, time, **fields), grant
+        )
 
-def _known(ask: Any) -> list[RawBSONDocument]:
-    """The answer; a refusal that says something about the collection, as it says it."""
+
+def known(
+    deployment: Deployment,
+    database: str,
+    collection: str | Binary,
+    wanted: Any,
+    time: int,
+    **fields: Any,
+) -> list[RawBSONDocument]:
+    """What is found; a refusal that says something about the collection, as it says it."""
     try:
-        found: list[RawBSONDocument] = ask()
+        answer = deployment.client[database].command(
+            "find",
+            collection,
+            filter=wanted,
+            limit=2,
+            singleBatch=True,
+            allowPartialResults=True,  # means nothing here but that no view is taken
+            readConcern={"level": "majority", "afterClusterTime": _timestamp(time)},
+            read_preference=deployment.read_preference,
+            codec_options=RAW,
+            **fields,
+        )
     except OperationFailure as error:
         if error.code == NOT_FOR_VIEWS:
             raise ServerError(
@@ -147,7 +163,7 @@ def _known(ask: Any) -> list[RawBSONDocument]:
             actual = (error.details or {}).get("actualCollection")
             raise ServerError(str(error), code=ANOTHER_COLLECTION, actual=actual) from error
         raise
-    return found
+    return list(answer["cursor"]["firstBatch"])
 
 
 def _timestamp(time: int) -> Timestamp:

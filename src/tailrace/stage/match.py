@@ -38,6 +38,7 @@ class OplogMatch:
         self._options = options
         self._lookups = lookups
         self._patterns = Patterns(options.scope, shape)
+        self._selection = options.selection
         self._verdicts: dict[bytes, bool] = {}
         self._migrated = shape.migrations
         special: dict[bytes, Callable[[Entry], bool]] = {
@@ -88,7 +89,9 @@ class OplogMatch:
 
     def touches(self, namespace: bytes) -> bool:
         """Whether a namespace is of this stream."""
-        return self._patterns.namespace.match(namespace) is not None
+        if self._patterns.namespace.match(namespace) is None:
+            return False
+        return self._selection is None or self._selection.collection(namespace)
 
     def _judge(self, namespace: bytes) -> bool:
         if len(self._verdicts) >= MAX_VERDICTS:
@@ -136,7 +139,11 @@ class OplogMatch:
         span = entry.body[entry.command]
         if span[0] != STRING:
             return False
-        return self._patterns.collection.match(text_of(entry.raw, span)) is not None
+        name = text_of(entry.raw, span)
+        if self._patterns.collection.match(name) is None:
+            return False
+        database = entry.namespace.partition(b".")[0]
+        return self._selection is None or self._selection.collection(database + b"." + name)
 
     def _rename(self, entry: Entry) -> bool:
         if not self._patterns.command.match(entry.namespace):
@@ -148,7 +155,10 @@ class OplogMatch:
         )
 
     def _in_database(self, entry: Entry) -> bool:
-        return self._patterns.command.match(entry.namespace) is not None
+        if self._patterns.command.match(entry.namespace) is None:
+            return False
+        database = entry.namespace.partition(b".")[0]
+        return self._selection is None or self._selection.database(database)
 
     def _noop(self, entry: Entry) -> bool:
         kind = kind_of(entry)
