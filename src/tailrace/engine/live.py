@@ -90,7 +90,7 @@ def open_oplog(
 
 def _open_replica_set(deployment: Deployment, wanted: Wanted) -> ReplicaSetStream:
     source = probe(deployment)
-    check_collection(deployment, Scope.parse(namespace))
+    check_collection(deployment, Scope.parse(wanted.namespace))
     parsed = parse_options(
         wanted.options,
         wanted.namespace,

@@ -17,6 +17,8 @@ from tests.support.effort import effort
 from tests.support.random_options import RandomOptions
 
 import tailrace
+from tailrace.event.shape import parse_version
+from tailrace.stage.options import Caller, parse_options
 
 Client = MongoClient[dict[str, Any]]
 Refusal = tuple[int, str] | None
@@ -97,4 +99,7 @@ def test_the_stable_api_names_what_it_does_not_have(
     strict = {"apiVersion": "1", "apiStrict": True}
     with pytest.raises(OperationFailure) as refused:
         database.command({"aggregate": 1, "pipeline": [stage], "cursor": {}, **strict})
-    assert refused.value.code == 323
+    version = parse_version(mongodb_client.server_info()["version"])
+    with pytest.raises(tailrace.ServerError) as ours:
+        parse_options(stage["$changeStream"], None, version, caller=Caller(api_strict=True))
+    assert ours.value.code == refused.value.code
