@@ -40,6 +40,7 @@ from tailrace.oplog.deployment import Deployment
 from tailrace.oplog.tail import Tail
 from tailrace.query import Context, Pipeline, compile_pipeline
 from tailrace.stage.options import Starts, StreamOptions, parse_options
+from tailrace.stage.scope import Scope
 from tailrace.stage.shard import ShardStream
 from tailrace.stage.user import with_pipeline
 from tailrace.token import ResumeToken, cluster_time
@@ -89,6 +90,7 @@ def open_oplog(
 
 def _open_replica_set(deployment: Deployment, wanted: Wanted) -> ReplicaSetStream:
     source = probe(deployment)
+    check_collection(deployment, Scope.parse(wanted.namespace))
     parsed = parse_options(
         wanted.options,
         wanted.namespace,
@@ -96,7 +98,6 @@ def _open_replica_set(deployment: Deployment, wanted: Wanted) -> ReplicaSetStrea
         starts=wanted.starts,
         parameters=source.parameters,
     )
-    check_collection(deployment, parsed.scope)
     if not parsed.start:
         parsed = replace(parsed, start=source.applied + 1)
     stages = compile_pipeline(wanted.pipeline, Context(source.version)) if wanted.pipeline else None
@@ -123,7 +124,7 @@ class ReplicaSetStream(OplogStream):
         self._begin(options)
 
     def _begin(self, options: StreamOptions) -> None:
-        lookups = LiveLookups(self._deployment, options.shape.version)
+        lookups = LiveLookups(self._deployment, options.shape)
         self._stages = ShardStream(options, lookups, self._pipeline)
         self._running: Iterator[Event] | None = None
         self._opened = False

@@ -82,7 +82,7 @@ def merged_events(
             stack.enter_context(
                 closing(
                     RecordedLookups(
-                        options.shape.version, documents=each.documents, pre_images=each.pre_images
+                        options.shape, documents=each.documents, pre_images=each.pre_images
                     )
                 )
             )

@@ -56,6 +56,8 @@ class Shape:
     for_merge: bool = False
     guides: bool = False
     """Whether it is read for what happens to the cluster: all that is shown, and more."""
+    matches_uuid: bool = False
+    """Whether look-ups were asked to stay with the collection that the event is of."""
     splits: bool = False
     """Whether the stream's last stage splits large events."""
     views: bool = True
@@ -119,6 +121,19 @@ class Shape:
     def images_in_log(self) -> bool:
         """Whether an entry names the no-op entry that holds its pre-image."""
         return self.version < (6, 0, 0)
+
+    @property
+    def looks_up_by_uuid(self) -> bool:
+        """Whether an updated document is looked up in the collection of that UUID only.
+
+        6.0.5 and older do so. 6.0.24 and 7.0.28 go by the name, and have an option.
+        """
+        return self.follows_renames or self.matches_uuid
+
+    @property
+    def follows_renames(self) -> bool:
+        """Whether an updated document is looked up under the collection's newest name."""
+        return self.version < (6, 0, 6)
 
     @property
     def ns_types(self) -> bool:

@@ -23,7 +23,7 @@ from tailrace.engine.sharded.catalog import Catalog
 from tailrace.engine.sharded.clock import ClusterClock
 from tailrace.engine.sharded.topology import CONFIG_GRANT
 from tailrace.errors import OptionError, SourceLost
-from tailrace.event.shape import Version
+from tailrace.event.shape import Shape
 from tailrace.oplog.deployment import Deployment
 from tailrace.raw import document, element, spans
 from tailrace.raw.elements import OBJECT
@@ -70,12 +70,12 @@ class OwnerLookups(LiveLookups):
     def __init__(
         self,
         own: Deployment,
-        version: Version,
+        shape: Shape,
         config: Deployment | None,
         shards: Mapping[str, Deployment],
         clock: ClusterClock,
     ) -> None:
-        super().__init__(own, version)
+        super().__init__(own, shape)
         self._config = config
         self._shards = shards
         self._clock = clock

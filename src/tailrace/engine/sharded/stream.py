@@ -95,14 +95,17 @@ class ShardedStream(OplogStream):
             self._advancer.start()
 
     def _read(self, name: str, deployment: Deployment, options: StreamOptions) -> None:
-        version = options.shape.version
         self._start(
             ShardReader(
                 name,
                 deployment,
                 options,
                 lambda: OwnerLookups(
-                    deployment, version, self._topology.config, self._topology.shards, self._clock
+                    deployment,
+                    options.shape,
+                    self._topology.config,
+                    self._topology.shards,
+                    self._clock,
                 ),
                 self._inflow,
                 self._reading.max_await_ms,
@@ -123,7 +126,7 @@ class ShardedStream(OplogStream):
                 GUIDE,
                 own,
                 guided,
-                lambda: OwnerLookups(own, version, None, {}, self._clock),
+                lambda: OwnerLookups(own, options.shape, None, {}, self._clock),
                 self._inflow,
                 self._reading.max_await_ms,
             ),
