@@ -32,6 +32,8 @@ class Source:
     applied: int
     """The time of the last entry that it had applied."""
     parameters: Mapping[str, object] = field(default_factory=dict)
+    name: str = ""
+    """The replica set's."""
 
 
 def probe(deployment: Deployment) -> Source:
@@ -49,6 +51,7 @@ def probe(deployment: Deployment) -> Source:
         parse_version(str(build["version"])),
         applied.time << 32 | applied.inc,
         {name: _parameter(deployment, name) for name in PARAMETERS},
+        str(said["setName"]),
     )
 
 

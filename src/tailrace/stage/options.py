@@ -19,7 +19,7 @@ from tailrace.errors import OptionError, ServerError
 from tailrace.event.shape import Shape, Version, parameter_traits
 from tailrace.raw import Span, spans, text_of
 from tailrace.raw.elements import BOOL, NULL, OBJECT, STRING, TIMESTAMP
-from tailrace.stage.scope import Kind, Scope
+from tailrace.stage.scope import Kind, Scope, Selection
 from tailrace.token import ResumeToken
 
 NOT_A_DOCUMENT = 6188500
@@ -107,6 +107,8 @@ class StreamOptions:
     start: int = 0
     client_token: ResumeToken | None = None
     started_after: bool = False
+    selection: Selection | None = None
+    """Of the scope's namespaces, those that a delivery asked for; None is all of them."""
 
     @property
     def resumes_from_event(self) -> bool:

@@ -17,7 +17,7 @@ from tailrace.errors import BadBson, ServerError
 from tailrace.event.noops import end_of_transaction
 from tailrace.event.shape import Shape
 from tailrace.oplog.entry import NULL_TIME, Entry, Place, number_of
-from tailrace.raw.elements import INT64
+from tailrace.raw.elements import INT64, TIMESTAMP
 from tailrace.stage.lookups import Lookups
 from tailrace.stage.match import TRANSACTION_ENDS, OplogMatch
 
@@ -47,12 +47,14 @@ class UnwindTransactions:
     def _operations(self, last: Entry) -> Iterator[Entry]:
         separate = _applied_separately(last)
         lsid, number = (None, None) if separate else _identity(last, self._shape)
-        commit_time = self._commit_time(last)
+        decided = _commit_timestamp(last)
+        commit_time = decided if self._shape.commit_timestamps else None
+        effective = last.time if decided is None else decided
         touched: set[bytes] = set()
         index = 0
         for part in self._parts(last, separate):
             for at, raw in enumerate(part.apply_ops()):
-                place = Place(index, at, part.time, lsid, number, commit_time)
+                place = Place(index, at, part.time, lsid, number, commit_time, effective)
                 entry = Entry.inner(raw, last, place)
                 index += 1
                 if entry.op == b"n":
@@ -64,14 +66,9 @@ class UnwindTransactions:
             del part  # it may be as large as the next one
         ends_itself = last.command == b"applyOps"
         if lsid and number and ends_itself and any(map(self._match.touches, touched)):
-            first = Entry.inner(last.raw, last, Place(0, 0, last.time, lsid, number))
+            place = Place(0, 0, last.time, lsid, number, effective=effective)
+            first = Entry.inner(last.raw, last, place)
             yield end_of_transaction(first, index, sorted(touched))
-
-    def _commit_time(self, last: Entry) -> int | None:
-        if not self._shape.commit_timestamps:
-            return None
-        span = last.body.get(b"commitTimestamp")
-        return int.from_bytes(last.raw[span[1] : span[2]], "little") if span else None
 
     def _parts(self, last: Entry, separate: bool) -> Iterator[Entry]:
         """The transaction's ``applyOps`` entries, first to last."""
@@ -110,6 +107,14 @@ class UnwindTransactions:
                 time=time,
             )
         return Entry(raw)
+
+
+def _commit_timestamp(last: Entry) -> int | None:
+    """When a prepared transaction was committed for all shards; None for any other."""
+    span = last.body.get(b"commitTimestamp")
+    if span is None or span[0] != TIMESTAMP:
+        return None
+    return int.from_bytes(last.raw[span[1] : span[2]], "little")
 
 
 def _applied_separately(entry: Entry) -> bool:
