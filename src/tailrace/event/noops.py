@@ -45,6 +45,15 @@ def kind_of(entry: Entry) -> bytes:
     return b""
 
 
+def new_shard_of(entry: Entry) -> str:
+    """The shard that got its first range of a collection; empty where that is not said."""
+    for name in (b"to", b"toShardId"):
+        span = entry.second.get(name)
+        if span is not None and span[0] == STRING:
+            return text_of(entry.raw, span).decode(errors="replace")
+    return ""
+
+
 def build_noop(entry: Entry, moulds: Moulds) -> Event:
     """The event of an ``op: n`` entry."""
     kind = kind_of(entry)

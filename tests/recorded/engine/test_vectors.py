@@ -206,4 +206,5 @@ def test_the_stable_api_refuses_what_is_not_part_of_it(option: str) -> None:
     with pytest.raises(ServerError) as refused:
         parse_options({option: True}, None, parse_version("7.0"), caller=strict)
     assert (refused.value.code, refused.value.code_name) == (323, "APIStrictError")
-    assert parse_options({option: False}, None, parse_version("7.0"), caller=strict)
+    with pytest.raises(ServerError):
+        parse_options({option: False, "bogus": 1}, None, parse_version("7.0"), caller=strict)

@@ -51,6 +51,6 @@ def read_slice(task: SliceTask, options: SourceOptions) -> Iterator[pa.RecordBat
     """The rows of one slice of a live log."""
     deployment, pin = connect(options.uri)
     entries: Any = SliceReader(deployment, pin, task.start, task.end)
-    lookups = LiveLookups(deployment, task.stream.shape.version)
+    lookups = LiveLookups(deployment, task.stream.shape)
     events = events_of(entries, task.stream, lookups, task.bounds)
     yield from Rows(task.shard, options.documents).batches(events)
