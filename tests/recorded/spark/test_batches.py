@@ -37,9 +37,10 @@ class RecordedLog(MadeUpLog):
         behind, until = start.shards[NAME].start, end.shards[NAME].until
         entries = [raw for time, raw in self.by_time.items() if behind < time <= until]
         bounds = Bounds(start.cut, end.cut, start.after)
-        lookups = RecordedLookups(VERSION)
+        stream = parse_options(None, None, VERSION)
+        lookups = RecordedLookups(stream.shape)
         lookups.entry = self.by_time.get  # type: ignore[method-assign]
-        events = events_of(entries, parse_options(None, None, VERSION), lookups, bounds)
+        events = events_of(entries, stream, lookups, bounds)
         found = [row for rows in Rows(NAME, "bson").batches(events) for row in rows.to_pylist()]
         lookups.close()
         return found
