@@ -189,7 +189,7 @@ class FakeDeployment:
         if not isinstance(command.get("comment", ""), str) and self.version < (4, 4):
             raise server_error(9)
         for other in pipeline:
-            if next(iter(other)) not in ("$match", "$project"):
+            if next(iter(other)) not in STAGES:
                 raise server_error(40324)
         options = stage["$changeStream"]
         start = self.time
@@ -296,6 +296,7 @@ class FakeTransport:
     def end(self) -> None: ...
 
 
+STAGES = ("$match", "$project", "$changeStreamSplitLargeEvent")
 EXPANDED = frozenset({"create", "createIndexes", "dropIndexes", "modify", "shardCollection"})
 CODE_NAMES = {
     6: "HostUnreachable",
