@@ -5,9 +5,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
 # What can run on any server that is named in TAILRACE_MONGOD.
-LIVE := $(wildcard tests/live tests/fault)
+LIVE := $(wildcard tests/live tests/fault tests/conformance)
 
-.PHONY: help demo test test-fast test-live test-mongodb-7.0 check format lock reference soak bench-engine clean
+.PHONY: help demo pymongo-source test test-fast test-live test-mongodb-7.0 check format lock reference soak bench-engine clean
 
 help:
 	@grep -E '^[a-z][a-z0-9.-]*:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
@@ -21,16 +21,19 @@ $(READY): requirements/dev.lock pyproject.toml
 demo: $(READY) ## the main job, on an embedded MongoDB, in under 30 s
 	$(BIN)/tailrace demo
 
-test: $(READY) ## every test (real servers included), under 15 minutes
+test: $(READY) pymongo-source ## every test (real servers included), under 15 minutes
 	$(PYTEST) tests
 
 test-fast: $(READY) ## the tests that need no server, under 30 s
 	$(PYTEST) -q tests/unit tests/property tests/recorded tests/house
 
-test-live: $(READY)
+pymongo-source: $(READY)
+	@$(BIN)/python scripts/pymongo_source.py >/dev/null
+
+test-live: $(READY) pymongo-source
 	$(PYTEST) $(LIVE)
 
-test-mongodb-7.0: $(READY) ## the live MongoDB tests on 7.0 (Windows build under Wine; root on Debian)
+test-mongodb-7.0: $(READY) pymongo-source ## the live MongoDB tests on 7.0 (Windows build under Wine; root on Debian)
 	$(BIN)/python scripts/mongodb_7_0.py $(PYTEST) $(LIVE)
 
 check: $(READY) ## format, lint, types, house
@@ -51,7 +54,7 @@ lock: $(READY) ## renew requirements/dev.lock from pyproject.toml
 reference: $(READY) ## renew docs/reference from the code
 	$(BIN)/python scripts/reference.py
 
-soak: $(READY) ## the long runs of the live tests (TAILRACE_SOAK scales them)
+soak: $(READY) pymongo-source ## the long runs of the live tests (TAILRACE_SOAK scales them)
 	TAILRACE_SOAK=$${TAILRACE_SOAK:-20} $(PYTEST) --timeout 7200 tests/property $(LIVE)
 
 bench-engine: $(READY) ## engine against the server's own change stream, as ratios

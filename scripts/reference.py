@@ -20,6 +20,15 @@ from typer.models import ArgumentInfo, OptionInfo
 from tailrace import errors
 from tailrace.cli.app import app
 from tailrace.cli.output import STATUS_OF
+from tailrace.event.reference import (
+    ALL_SCOPES,
+    DIFFERENCES,
+    FIELDS,
+    REFERENCE,
+    EventType,
+    Flag,
+)
+from tailrace.event.shape import Shape, parse_version
 from tailrace.raw.elements import BOOL, OBJECT, STRING, TIMESTAMP
 from tailrace.stage.options import OPTIONS, Option
 
@@ -33,6 +42,7 @@ def pages() -> dict[str, str]:
     return {
         "command-line.md": _page("The command line", _command_line()),
         "change-stream-options.md": _page("`$changeStream` options", _stream_options()),
+        "events.md": _page("Events", _events()),
         "errors.md": _page("Errors", _errors()),
     }
 
@@ -115,6 +125,65 @@ def _values(option: Option) -> str:
     values = [f"`{value.decode()}`" for value in option.choices]
     values += [f"`{value.decode()}` (6.0)" for value in option.newer_choices]
     return ", ".join(values)
+
+
+FLAG_NAMES = {
+    Flag.EXPANDED: "`showExpandedEvents`",
+    Flag.SYSTEM: "`showSystemEvents`",
+    Flag.MIGRATIONS: "`showMigrationEvents`",
+    Flag.MERGE: "read for a mongos",
+    Flag.END_OF_TRANSACTION: "`featureFlagEndOfTransactionChangeEvent`",
+}
+
+
+def _events() -> Iterator[str]:
+    yield "Every event, what in the log makes it, and what it takes to see it."
+    yield ""
+    yield "| event | made of | needs | since | seen by | ends streams of |"
+    yield "|---|---|---|---|---|---|"
+    for row in REFERENCE:
+        needs = ", ".join(FLAG_NAMES[flag] for flag in row.needs)
+        since = "" if row.since <= OLDEST else ".".join(map(str, row.since))
+        seen = "" if row.scopes == ALL_SCOPES else ", ".join(row.scopes)
+        ends = ", ".join(f"a {scope}" for scope in row.invalidates)
+        name = row.operation.decode()
+        yield f"| `{name}` | {_made_of(row)} | {needs} | {since} | {seen} | {ends} |"
+    yield from ("", "## Fields", "", "In the order in which an event shows them.", "")
+    yield from ("| field | shown by | when |", "|---|---|---|")
+    for name, when in FIELDS.items():
+        yield f"| `{name}` | {_shown_by(name)} | {when} |"
+    yield from ("", "## Where servers and the reference differ", "")
+    for name, difference in DIFFERENCES.items():
+        yield f"- `{name}` {difference}"
+    yield from ("", "## What each release does", "", *_releases())
+
+
+def _made_of(row: EventType) -> str:
+    where = " (sharded)" if row.sharded else ""
+    names = ", ".join(f"`{name.decode()}`" for name in row.names)
+    return f"{row.source.value} {names}{where}".replace(" )", ")").strip()
+
+
+def _shown_by(name: str) -> str:
+    rows = dict.fromkeys(row.operation.decode() for row in REFERENCE if name in row.fields)
+    everyone = {row.operation.decode() for row in REFERENCE}
+    return "every event" if set(rows) == everyone else ", ".join(f"`{each}`" for each in rows)
+
+
+RELEASES = ("4.4.2", "5.0.32", "6.0.5", "6.0.24", "6.0.27", "7.0.28", "8.0.4", "8.2")
+
+
+def _releases() -> Iterator[str]:
+    """What a shape says of each release; of 8.0 and later from reading only."""
+    yield f"| | {' | '.join(RELEASES)} |"
+    yield "|---" * (len(RELEASES) + 1) + "|"
+    shapes = [Shape(parse_version(release)) for release in RELEASES]
+    for name, trait in vars(Shape).items():
+        if isinstance(trait, property):
+            said = (inspect.getdoc(trait) or "").splitlines()[0].rstrip(".").replace("``", "`")
+            values = [getattr(shape, name) for shape in shapes]
+            shown = ("yes" if value is True else value or "" for value in values)
+            yield f"| {said} | {' | '.join(map(str, shown))} |"
 
 
 def _errors() -> Iterator[str]:

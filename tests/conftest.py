@@ -12,6 +12,7 @@ pytest_plugins = [
     "tests.support.mongodb",
     "tests.support.postgres",
     "tests.support.server_logs",
+    "tests.support.spark",
 ]
 
 settings.register_profile("tailrace", deadline=None, suppress_health_check=[HealthCheck.too_slow])

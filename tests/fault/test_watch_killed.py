@@ -8,7 +8,9 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +23,12 @@ from tests.support.watching import Watch
 from tailrace.embedded import ReplicaSet
 
 Base = Database[dict[str, Any]]
-KILLS = effort(6)
+KILLS = effort(50)
+LANES = 5
+"""So many streams are watched, and their watchers killed, at the same time."""
+KILLS_IN_A_LANE = -(-KILLS // LANES)
 LONGEST_RUN_S = 2.0
+"""With five of them on two processors, a start takes the first half of it."""
 
 
 @contextmanager
@@ -55,45 +61,68 @@ def token_of(state: Path) -> str:
     return str(json.loads(state.read_text())["token"]["_data"])
 
 
-def test_nothing_is_lost_and_at_most_a_batch_repeated(
-    mongodb: ReplicaSet, database: Base, tmp_path: Path
-) -> None:
-    seed = random.SystemRandom().randrange(1 << 32)
-    rng = random.Random(seed)
-    state = tmp_path / "state.json"
-    words = ("--namespace", database.name, "--state", str(state))
-    runs: list[Watch] = []
-    places: list[str] = []
-    with writing(database) as written:
-        for number in range(KILLS):
-            run = Watch(mongodb.uri, tmp_path / f"run{number}", *words)
-            runs.append(run)
+@dataclass
+class Lane:
+    """One stream that is watched by run after run, each of which but the last is killed."""
+
+    folder: Path
+    seed: int
+    runs: list[Watch] = field(default_factory=list)
+    places: list[str] = field(default_factory=list)
+    """The token that was stored when each of the runs was killed."""
+
+    def start(self, mongodb: ReplicaSet, database: Base) -> Watch:
+        words = ("--namespace", database.name, "--state", str(self.folder / "state.json"))
+        self.runs.append(Watch(mongodb.uri, self.folder / f"run{len(self.runs)}", *words))
+        return self.runs[-1]
+
+    def run_and_kill(self, mongodb: ReplicaSet, database: Base) -> None:
+        state, rng = self.folder / "state.json", random.Random(self.seed)
+        for number in range(KILLS_IN_A_LANE):
+            run = self.start(mongodb, database)
             if number == 0:
                 eventually(state.exists, "the first run stored where it begins")
             with pytest.raises(subprocess.TimeoutExpired):
                 run.process.wait(rng.uniform(0, LONGEST_RUN_S))
             run.kill()
-            places.append(token_of(state))
-        last = Watch(mongodb.uri, tmp_path / "last", *words)
-        runs.append(last)
-        eventually(last.events, "the last run goes on")
-    eventually(lambda: numbers(last)[-1] == written[0] - 1, "the last run sees the end")
-    assert last.stop() == 0, last.said
-    assert places == sorted(places), "the stored place went back"
-    seen: list[int] = []
-    for number, run in enumerate(runs):
-        mine = numbers(run)
-        if not mine:
-            continue
-        case = f"seed {seed}, run {number}"
-        assert mine == list(range(mine[0], mine[0] + len(mine))), f"{case}: out of order"
-        if seen:
-            assert mine[0] <= seen[-1] + 1, f"{case}: something was lost"
-            # What comes again is what lies behind the stored place, and no more.
-            first = run.events()[0]["_id"]["_data"]
-            assert first > places[number - 1], f"{case}: the stored place was passed over"
-        seen += [each for each in mine if not seen or each > seen[-1]]
-    assert seen == list(range(seen[0], written[0]))
+            self.places.append(token_of(state))
+
+    def check(self, written: int) -> None:
+        """Nothing is lost or out of order; what comes again lies behind the stored place."""
+        assert self.places == sorted(self.places), "the stored place went back"
+        seen: list[int] = []
+        for number, run in enumerate(self.runs):
+            mine = numbers(run)
+            if not mine:
+                continue
+            case = f"seed {self.seed}, run {number}"
+            assert mine == list(range(mine[0], mine[0] + len(mine))), f"{case}: out of order"
+            if seen:
+                assert mine[0] <= seen[-1] + 1, f"{case}: something was lost"
+                first = run.events()[0]["_id"]["_data"]
+                assert first > self.places[number - 1], f"{case}: the stored place was passed over"
+            seen += [each for each in mine if not seen or each > seen[-1]]
+        assert seen == list(range(seen[0], written))
+
+
+def test_nothing_is_lost_and_at_most_a_batch_repeated(
+    mongodb: ReplicaSet, database: Base, tmp_path: Path
+) -> None:
+    lanes = [Lane(tmp_path / str(at), random.SystemRandom().getrandbits(32)) for at in range(LANES)]
+    for lane in lanes:
+        lane.folder.mkdir()
+    with writing(database) as written:
+        with ThreadPoolExecutor(LANES) as pool:
+            for killed in [pool.submit(lane.run_and_kill, mongodb, database) for lane in lanes]:
+                killed.result()
+        last = [lane.start(mongodb, database) for lane in lanes]
+        for run in last:
+            eventually(run.events, "the last run goes on")
+    for lane, run in zip(lanes, last, strict=True):
+        eventually(lambda run=run: numbers(run)[-1] == written[0] - 1, "the last run sees the end")
+        assert run.stop() == 0, run.said
+        lane.check(written[0])
+    assert sum(len(lane.places) for lane in lanes) >= KILLS
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -157,6 +157,17 @@ class Crud:
                 }
             ],
             [{"$replaceWith": {"_id": "$_id", "a": "$a", "new": literal}}],
+            [
+                {
+                    "$replaceWith": {
+                        "$setField": {
+                            "field": "",
+                            "input": "$$ROOT",
+                            "value": {"a": literal, "long": "x" * 40, "1": [1, 2, {"": literal}]},
+                        }
+                    }
+                }
+            ],
             [{"$set": {"deep": {"a": {"b": {"$concatArrays": [[1, 2], [literal]]}}}}}],
         ]
         return UpdateOne(self._query(), rng.choice(choices))

@@ -66,12 +66,13 @@ class RecordedStream:
     def in_batches(self, batches: Iterable[list[bytes]]) -> Iterator[tuple[list[bytes], str]]:
         """The events of each batch of entries, and the token behind them."""
         version = parse_version(self.recording.version)
+        options = parse_options(self.options(), self.namespace, version)
         lookups = RecordedLookups(
-            version,
+            options.shape,
             documents=self.recording.file("documents.bson"),
             pre_images=self.recording.files.get("preimages.bson"),
         )
-        stages = ShardStream(parse_options(self.options(), self.namespace, version), lookups)
+        stages = ShardStream(options, lookups)
         with closing(lookups):
             for batch in batches:
                 yield [event.raw for event in stages.run(batch)], stages.position[0].decode()

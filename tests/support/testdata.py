@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bson import json_util
+from bson.binary import UuidRepresentation
+from bson.codec_options import DatetimeConversion
 
+EXTENDED = json_util.JSONOptions(
+    json_mode=json_util.JSONMode.CANONICAL,
+    datetime_conversion=DatetimeConversion.DATETIME_MS,
+    uuid_representation=UuidRepresentation.UNSPECIFIED,
+)
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -41,3 +49,8 @@ def _json_text(path: Path) -> Any:
 def shared_json(relative: str) -> Any:
     """The parsed content of one shared JSON file, read once; do not change it."""
     return _json_text(shared_path(relative))
+
+
+def from_extended(value: Any) -> Any:
+    """Values that were read as plain JSON, as Extended JSON."""
+    return json_util.loads(json.dumps(value), json_options=EXTENDED)

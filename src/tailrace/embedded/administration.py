@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tailrace.embedded.catalog import Catalog, Key
 from tailrace.embedded.replica_set import ReplicaSet
+from tailrace.engine.sharded.catalog import Catalog, Key
 from tailrace.errors import OptionError
 
 BY_ALL: Mapping[str, Any] = {"w": "majority", "wtimeout": 60_000}

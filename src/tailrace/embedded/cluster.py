@@ -7,6 +7,7 @@ and can be killed, frozen or stepped down as one.
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,9 +19,12 @@ from tailrace.embedded.routing import Routing
 from tailrace.embedded.security import Security, make_security
 from tailrace.embedded.shard_stream import ShardStream
 from tailrace.embedded.transactions import Transaction
-from tailrace.errors import OptionError
+from tailrace.engine.sharded.clock import ClusterClock
+from tailrace.errors import OptionError, OutcomeUnknown
 
 CONFIG = "config"
+REMOVAL_S = 60.0
+REMOVAL_PAUSE_S = 0.1
 PARAMETERS: dict[str, object] = {
     "orphanCleanupDelaySecs": 0,  # a moved range's old documents go at once, not after 15 min
     "reshardingMinimumOperationDurationMillis": 0,  # as against 5 min
@@ -46,6 +50,8 @@ class ShardedCluster(Routing, Lifetime):
         self._options = {"nodes": nodes, **options, "parameters": parameters}
         self._wants_security = {"auth": auth, "tls": tls}
         self._security = Security()
+        self.clock = ClusterClock()
+        self._removed: list[ReplicaSet] = []
         self._folder: ServerFolder | None = None
         self.config = self._member(CONFIG, "configsvr", port=port)
         self.shards: dict[str, ReplicaSet] = {
@@ -83,6 +89,15 @@ class ShardedCluster(Routing, Lifetime):
         shard.start(self._security)
         self._join(shard)
         return shard
+
+    def remove_shard(self, name: str) -> None:
+        """Take a shard that has no ranges and no databases out of the cluster; it runs on."""
+        deadline = time.monotonic() + REMOVAL_S
+        while self._ask_config("_configsvrRemoveShard", name)["state"] != "completed":
+            if time.monotonic() > deadline:
+                raise OutcomeUnknown(f"shard {name} is not drained")
+            time.sleep(REMOVAL_PAUSE_S)
+        self._removed.append(self.shards.pop(name))
 
     def transaction(self) -> Transaction:
         """A transaction over shards, to be used in a ``with`` statement."""
@@ -123,7 +138,7 @@ class ShardedCluster(Routing, Lifetime):
 
     def close(self) -> None:
         """End all of it, and remove its folders."""
-        for member in (self.config, *self.shards.values()):
+        for member in (self.config, *self.shards.values(), *self._removed):
             member.close()
         if self._folder is not None:
             self._folder.close()

@@ -111,6 +111,8 @@ class ReplicaSet(Faults, Lifetime):
         first.command("replSetInitiate", self._configuration())
         self.step_up(first)
         self.await_members()
+        for node in self.nodes:
+            node.forget_clients()  # their connections know nothing of a set, nor of sessions
         if self.security.root is not None:
             create_user(self.primary().client, self.security.root, ROOT_ROLES)
         self._version = str(first.client.server_info()["version"])

@@ -15,8 +15,9 @@ from bson.int64 import Int64
 from pymongo.errors import OperationFailure
 
 from tailrace.embedded.administration import Administration, split_namespace
-from tailrace.embedded.catalog import Key, ShardedCollection
 from tailrace.embedded.statements import Statement, Writer
+from tailrace.engine.sharded.catalog import Key, ShardedCollection
+from tailrace.engine.sharded.clock import ClusterClock
 
 STALE_CODES = frozenset({249, 343, 13388})
 """StaleDbVersion, ShardCannotRefreshDueToLocksHeld, StaleConfig."""
@@ -30,7 +31,10 @@ class Stale(Exception):
 
 
 class Routing(Administration, Writer):
-    """Writes that go where they belong."""
+    """Writes that go where they belong, each behind the ones before it in the cluster's time."""
+
+    clock: ClusterClock
+    """The cluster's time, which a mongos carries from shard to shard."""
 
     def targets(self, statement: Statement) -> dict[str, dict[str, Any]]:
         """The shards that a write goes to, and the versions that each must be told."""
@@ -79,9 +83,10 @@ class Routing(Administration, Writer):
     def _send(self, statement: Statement, shard: str, versions: Mapping[str, Any]) -> int:
         database, collection = split_namespace(statement.namespace)
         client = self.shards[shard].primary().client
-        answer = client[database].command(
-            statement.verb, collection, **{**statement.fields, **versions}
-        )
+        with self.clock.session(client) as session:
+            answer = client[database].command(
+                statement.verb, collection, **{**statement.fields, **versions}, session=session
+            )
         for error in answer.get("writeErrors", ()):
             raise OperationFailure(error["errmsg"], error["code"], error)
         return int(answer["n"])

@@ -19,7 +19,20 @@ from bson.timestamp import Timestamp
 from pymongo import MongoClient
 
 from tailrace.engine.live_lookups import LiveLookups
-from tailrace.engine.source import check_collection, probe
+from tailrace.engine.sharded import (
+    ShardCredentials,
+    Wanted,
+    discovered,
+    listed,
+    open_cluster,
+)
+from tailrace.engine.source import (
+    check_collection,
+    greet,
+    is_config_server,
+    is_mongos,
+    probe,
+)
 from tailrace.engine.stream import BATCH_BYTES, OplogStream, Token, as_token
 from tailrace.errors import SourceLost, TailraceError
 from tailrace.event.event import Event
@@ -27,6 +40,7 @@ from tailrace.oplog.deployment import Deployment
 from tailrace.oplog.tail import Tail
 from tailrace.query import Context, Pipeline, compile_pipeline
 from tailrace.stage.options import Starts, StreamOptions, parse_options
+from tailrace.stage.scope import Scope
 from tailrace.stage.shard import ShardStream
 from tailrace.stage.user import with_pipeline
 from tailrace.token import ResumeToken, cluster_time
@@ -36,7 +50,7 @@ AWAIT_MS = 1000
 
 
 def open_oplog(
-    client: MongoClient[Any],
+    client: MongoClient[Any] | Mapping[str, MongoClient[Any]],
     namespace: str | None = None,
     *,
     options: Mapping[str, Any] | None = None,
@@ -46,27 +60,48 @@ def open_oplog(
     start_after: Mapping[str, Any] | None = None,
     read_preference: Any = None,
     max_await_ms: int = AWAIT_MS,
+    shard_credentials: Mapping[str, Any] | None = None,
+    advance: bool = True,
 ) -> OplogStream:
-    """The change stream of a replica set, made from its oplog; from now on without a start.
+    """The change stream of a deployment, made from its oplogs; from now on without a start.
+
+    A replica set, or a sharded cluster: by its config server (or a mongos, unchecked), or
+    by the clients of its shards under the shards' names. The shards of a cluster that is
+    found are read with the client's own options, as the user that ``shard_credentials``
+    names (``username``, ``password``, ``authSource``), the client's if it names none. Shards
+    without writes are moved on by reads, which make them write a no-op, unless ``advance``
+    is off.
 
     The client stays the caller's, and is read with its read preference unless another
     is given. Raises ``ServerError`` for options that the server refuses, and
     ``UnsupportedSource`` for what is no replica set.
     """
+    starts = Starts(start_at_operation_time, resume_after, start_after)
+    wanted = Wanted(namespace, options, pipeline, starts, max_await_ms, advance)
+    credentials = ShardCredentials.parse(shard_credentials)
+    if isinstance(client, Mapping):
+        return open_cluster(listed(client, read_preference), wanted)
     deployment = Deployment(client, read_preference)
+    said = greet(deployment)
+    if is_mongos(said) or is_config_server(said):
+        return open_cluster(discovered(client, said, read_preference, credentials), wanted)
+    return _open_replica_set(deployment, wanted)
+
+
+def _open_replica_set(deployment: Deployment, wanted: Wanted) -> ReplicaSetStream:
     source = probe(deployment)
+    check_collection(deployment, Scope.parse(wanted.namespace))
     parsed = parse_options(
-        options,
-        namespace,
+        wanted.options,
+        wanted.namespace,
         source.version,
-        starts=Starts(start_at_operation_time, resume_after, start_after),
+        starts=wanted.starts,
         parameters=source.parameters,
     )
-    check_collection(deployment, parsed.scope)
     if not parsed.start:
         parsed = replace(parsed, start=source.applied + 1)
-    stages = compile_pipeline(pipeline, Context(source.version)) if pipeline else None
-    return ReplicaSetStream(deployment, with_pipeline(parsed, stages), max_await_ms, stages)
+    stages = compile_pipeline(wanted.pipeline, Context(source.version)) if wanted.pipeline else None
+    return ReplicaSetStream(deployment, with_pipeline(parsed, stages), wanted.max_await_ms, stages)
 
 
 class ReplicaSetStream(OplogStream):
@@ -89,7 +124,7 @@ class ReplicaSetStream(OplogStream):
         self._begin(options)
 
     def _begin(self, options: StreamOptions) -> None:
-        lookups = LiveLookups(self._deployment, options.shape.version)
+        lookups = LiveLookups(self._deployment, options.shape)
         self._stages = ShardStream(options, lookups, self._pipeline)
         self._running: Iterator[Event] | None = None
         self._opened = False

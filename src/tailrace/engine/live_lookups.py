@@ -2,7 +2,7 @@
 
 Every answer is majority committed and at least as new as the entry that it is asked
 for, from whichever member answers. A document is looked up as the release does it:
-``LOOKS_UP_BY_UUID`` releases follow a collection through a rename, and find nothing in
+those that look up by UUID follow a collection through a rename, and find nothing in
 one that was made anew under the old name; the others go by the name alone.
 
 Rules: facts/server-semantics, sections 3.7 and 3.8.
@@ -18,9 +18,8 @@ from bson.raw_bson import RawBSONDocument
 from bson.timestamp import Timestamp
 from pymongo.errors import OperationFailure
 
-from tailrace.engine.recorded import looks_up_by_uuid
 from tailrace.errors import ServerError
-from tailrace.event.shape import Version
+from tailrace.event.shape import Shape, Version
 from tailrace.oplog.deployment import Deployment
 from tailrace.oplog.entry import Entry
 from tailrace.oplog.tail import GRANT, OPLOG, RAW
@@ -42,10 +41,10 @@ IMAGES_GRANT = f"the action find on config.{IMAGES}"
 class LiveLookups:
     """Answers from the replica set that is read."""
 
-    def __init__(self, deployment: Deployment, version: Version) -> None:
+    def __init__(self, deployment: Deployment, shape: Shape) -> None:
         self._deployment = deployment
-        self._version = version
-        self._by_uuid = looks_up_by_uuid(version)
+        self._version = shape.version
+        self._by_uuid, self._follows = shape.looks_up_by_uuid, shape.follows_renames
 
     def remember(self, entry: Entry) -> None:
         """Keeps nothing: the log can be asked again."""
@@ -83,7 +82,8 @@ class LiveLookups:
         try:
             return self._only(database, wanted, RawBSONDocument(key), time, grant, **checked)
         except ServerError as error:
-            if error.code == ANOTHER_COLLECTION and error.fields.get("actual"):
+            moved = error.code == ANOTHER_COLLECTION and error.fields.get("actual")
+            if moved and self._follows:
                 # Renamed since; should it be renamed once more, it is not found.
                 return self._renamed(database, error.actual, key, time, grant, checked)
             if error.code in (ANOTHER_COLLECTION, NAMESPACE_NOT_FOUND):
@@ -110,34 +110,50 @@ class LiveLookups:
         **fields: Any,
     ) -> bytes | None:
         """The one document that is wanted, of this time or later."""
-
-        def ask() -> list[RawBSONDocument]:
-            answer = self._deployment.client[database].command(
-                "find",
-                collection,
-                filter=wanted,
-                limit=2,
-                singleBatch=True,
-                allowPartialResults=True,  # means nothing here but that no view is taken
-                readConcern={"level": "majority", "afterClusterTime": _timestamp(time)},
-                read_preference=self._deployment.read_preference,
-                codec_options=RAW,
-                **fields,
-            )
-            return list(answer["cursor"]["firstBatch"])
-
-        found = self._deployment.ask(lambda: _known(ask), grant)
+        found = self._find(database, collection, wanted, time, grant, **fields)
         if len(found) > 1:
             raise ServerError(
                 "found more than one document with the document key", code=CHANGE_STREAM_FATAL
             )
         return bytes(found[0].raw) if found else None
 
+    def _find(
+        self,
+        database: str,
+        collection: str | Binary,
+        wanted: Any,
+        time: int,
+        grant: str,
+        **fields: Any,
+    ) -> list[RawBSONDocument]:
+        deployment = self._deployment
+        return deployment.ask(
+            lambda: known(deployment, database, collection, wanted, time, **fields), grant
+        )
 
-def _known(ask: Any) -> list[RawBSONDocument]:
-    """The answer; a refusal that says something about the collection, as it says it."""
+
+def known(
+    deployment: Deployment,
+    database: str,
+    collection: str | Binary,
+    wanted: Any,
+    time: int,
+    **fields: Any,
+) -> list[RawBSONDocument]:
+    """What is found; a refusal that says something about the collection, as it says it."""
     try:
-        found: list[RawBSONDocument] = ask()
+        answer = deployment.client[database].command(
+            "find",
+            collection,
+            filter=wanted,
+            limit=2,
+            singleBatch=True,
+            allowPartialResults=True,  # means nothing here but that no view is taken
+            readConcern={"level": "majority", "afterClusterTime": _timestamp(time)},
+            read_preference=deployment.read_preference,
+            codec_options=RAW,
+            **fields,
+        )
     except OperationFailure as error:
         if error.code == NOT_FOR_VIEWS:
             raise ServerError(
@@ -147,7 +163,7 @@ def _known(ask: Any) -> list[RawBSONDocument]:
             actual = (error.details or {}).get("actualCollection")
             raise ServerError(str(error), code=ANOTHER_COLLECTION, actual=actual) from error
         raise
-    return found
+    return list(answer["cursor"]["firstBatch"])
 
 
 def _timestamp(time: int) -> Timestamp:

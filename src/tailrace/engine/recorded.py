@@ -5,7 +5,7 @@ at the recording's end. ``pre_images`` is a copy of ``config.system.preimages``.
 are read when first asked for. Earlier entries of open transactions are spooled.
 
 Which document a look-up finds after a drop and re-create depends on the release: see
-``LOOKS_UP_BY_UUID``.
+``Shape.looks_up_by_uuid``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from tailrace.errors import BadDocument
-from tailrace.event.shape import Version
+from tailrace.event.shape import Shape
 from tailrace.oplog.archive import Archive, Source
 from tailrace.oplog.spool import TransactionSpool
 from tailrace.query.ordering import sort_key
@@ -25,22 +25,17 @@ _UUID_AT = 5
 """Behind a binary value's length and subtype."""
 
 
-def looks_up_by_uuid(version: Version) -> bool:
-    """Whether this release's look-ups ask for the collection's UUID as well."""
-    return version < (6, 0, 6)
-
-
 class RecordedLookups:
     """Answers from the files of a recording."""
 
     def __init__(
         self,
-        version: Version,
+        shape: Shape,
         *,
         documents: Source | None = None,
         pre_images: Source | None = None,
     ) -> None:
-        self._by_uuid = looks_up_by_uuid(version)
+        self._by_uuid, self._follows = shape.looks_up_by_uuid, shape.follows_renames
         self._documents_file = None if documents is None else Archive(documents)
         self._pre_images_file = None if pre_images is None else Archive(pre_images)
         self._spool = TransactionSpool()
@@ -65,12 +60,17 @@ class RecordedLookups:
         database = namespace.partition(b".")[0]
         rows = self._documents.get((database, sort_key(_value(key, id_span))), ())
         for row_namespace, row_uuid, document in rows:
-            # By its UUID a collection is found under any name: it may have been renamed.
-            by_uuid = self._by_uuid and row_uuid is not None
-            same_collection = row_uuid == uuid if by_uuid else row_namespace == namespace
-            if same_collection and _has_values(document, key, wanted):
+            if self._is_same(row_namespace == namespace, row_uuid, uuid) and _has_values(
+                document, key, wanted
+            ):
                 return document
         return None
+
+    def _is_same(self, same_name: bool, row_uuid: bytes | None, uuid: bytes) -> bool:
+        """Whether a row is of the collection that is asked."""
+        if not self._by_uuid or row_uuid is None:
+            return same_name
+        return row_uuid == uuid and (same_name or self._follows)
 
     @cached_property
     def _documents(self) -> dict[tuple[bytes, object], list[tuple[bytes, bytes | None, bytes]]]:

@@ -82,7 +82,7 @@ def merged_events(
             stack.enter_context(
                 closing(
                     RecordedLookups(
-                        options.shape.version, documents=each.documents, pre_images=each.pre_images
+                        options.shape, documents=each.documents, pre_images=each.pre_images
                     )
                 )
             )
@@ -108,7 +108,7 @@ def _merged(
     while merge.awaited is not None and not whole.ended:
         shard = shards[merge.awaited]
         events = shard.read()
-        merge.feed(shard.name, events, shard.stream.position)
+        merge.feed(shard.name, events, shard.stream.promise)
         if not events and shard.over:
             merge.end(shard.name)
         yield from whole.run(event for _, event in merge.ready())

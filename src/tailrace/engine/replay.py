@@ -69,7 +69,7 @@ def replay(
         return merged_events(files_of(archive, documents, pre_images), parsed, stages)
     if isinstance(documents, Mapping) or isinstance(pre_images, Mapping):
         raise OptionError("documents by shard need archives by shard", option="documents")
-    lookups = RecordedLookups(version, documents=documents, pre_images=pre_images)
+    lookups = RecordedLookups(parsed.shape, documents=documents, pre_images=pre_images)
     stream = ShardStream(parsed, lookups, stages)
     return _events(Archive(archive), stream, lookups)
 

@@ -32,12 +32,29 @@ class Source:
     applied: int
     """The time of the last entry that it had applied."""
     parameters: Mapping[str, object] = field(default_factory=dict)
+    name: str = ""
+    """The replica set's."""
+
+
+def greet(deployment: Deployment) -> Mapping[str, Any]:
+    """What a deployment says of itself."""
+    return deployment.ask(lambda: _admin(deployment, "hello"), LOGIN)
+
+
+def is_mongos(said: Mapping[str, Any]) -> bool:
+    """Whether a greeting is a router's."""
+    return said.get("msg") == "isdbgrid"
+
+
+def is_config_server(said: Mapping[str, Any]) -> bool:
+    """Whether a greeting is that of a sharded cluster's config server."""
+    return "configsvr" in said
 
 
 def probe(deployment: Deployment) -> Source:
     """Ask a replica set what it is; an error when it is no such thing."""
-    said = deployment.ask(lambda: _admin(deployment, "hello"), LOGIN)
-    if said.get("msg") == "isdbgrid":
+    said = greet(deployment)
+    if is_mongos(said):
         raise UnsupportedSource("a mongos has no oplog: connect to the shards' replica sets")
     if "setName" not in said:
         raise UnsupportedSource(
@@ -49,6 +66,7 @@ def probe(deployment: Deployment) -> Source:
         parse_version(str(build["version"])),
         applied.time << 32 | applied.inc,
         {name: _parameter(deployment, name) for name in PARAMETERS},
+        str(said["setName"]),
     )
 
 

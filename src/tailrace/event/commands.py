@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from tailrace.errors import BadBson, ServerError
 from tailrace.event.event import Event, assemble
 from tailrace.event.mould import Moulds, ns_document, ns_element, uuid_element
+from tailrace.event.reference import CLASSIC
 from tailrace.event.shape import Shape
 from tailrace.oplog.entry import Entry
 from tailrace.raw import document, element, string_value, text_of
@@ -25,23 +26,6 @@ from tailrace.token import event_token
 UNKNOWN_COMMAND = 6654400
 EXPANDED_TOKENS = 2
 """From this version on, the tokens of classic events name their type too."""
-CLASSIC = frozenset(
-    (
-        b"insert",
-        b"update",
-        b"replace",
-        b"delete",
-        b"drop",
-        b"rename",
-        b"dropDatabase",
-        b"invalidate",
-        b"reshardBegin",
-        b"reshardDoneCatchUp",
-        b"reshardBlockingWrites",
-        b"migrateChunkToNewShard",
-    )
-)
-"""The operation types that are shown without ``showExpandedEvents``."""
 
 
 @dataclass(slots=True)

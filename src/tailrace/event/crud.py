@@ -14,7 +14,7 @@ from tailrace.event.event import Event, commit_timestamp, id_element, transactio
 from tailrace.event.mould import Moulds
 from tailrace.event.shape import Shape
 from tailrace.event.updates import describe_diff, describe_modifiers
-from tailrace.oplog.entry import Entry
+from tailrace.oplog.entry import Entry, number_of
 from tailrace.raw import Span, document, element, spans
 from tailrace.raw.elements import BOOL, OBJECT
 
@@ -22,6 +22,7 @@ UPDATE_WITHOUT_DIFF = 6741200
 EMPTY = b"\x05\x00\x00\x00\x00"
 DIFF_HEAD = b"\x10$v\x00\x02\x00\x00\x00\x03diff\x00"
 """How the ``o`` of nearly every update begins, behind its length."""
+DIFF_VERSION = 2
 DIFF_AT = 4 + len(DIFF_HEAD)
 
 
@@ -83,8 +84,9 @@ def diff_start(o: bytes) -> int:
     """Where in an update's ``o`` its ``$v: 2`` diff lies; 0 without one."""
     if o.startswith(DIFF_HEAD, 4):
         return DIFF_AT
-    kind, start, _ = spans(o).get(b"diff", (0, 0, 0))
-    return start if kind == OBJECT else 0
+    fields = spans(o)
+    kind, start, _ = fields.get(b"diff", (0, 0, 0))
+    return start if kind == OBJECT and number_of(o, fields.get(b"$v")) == DIFF_VERSION else 0
 
 
 def _event(

@@ -14,25 +14,20 @@ from tailrace.errors import ServerError
 from tailrace.event.commands import Described, finish, rest
 from tailrace.event.event import Event
 from tailrace.event.mould import Moulds
+from tailrace.event.reference import (
+    END_OF_TRANSACTION,
+    NEW_SHARD,
+    NEW_SHARD_OLD_NAME,
+    Source,
+    of_source,
+)
 from tailrace.oplog.entry import Entry
 from tailrace.raw import document, element, string_value, text_of
-from tailrace.raw.elements import BINARY, OBJECT, STRING
+from tailrace.raw.elements import OBJECT, STRING
 
 UNKNOWN_NOOP = 5052201
-END_OF_TRANSACTION = b"endOfTransaction"
-NEW_SHARD = b"migrateChunkToNewShard"
-NEW_SHARD_OLD_NAME = b"kNewShardDetected"
-"""What 6.0 and older call the control event of a shard's first chunk."""
 RESHARDING_KINDS = (b"reshardBegin", b"reshardDoneCatchUp", b"reshardBlockingWrites")
-KINDS = (
-    b"shardCollection",
-    b"refineCollectionShardKey",
-    b"reshardCollection",
-    b"migrateLastChunkFromShard",
-    NEW_SHARD,
-    *RESHARDING_KINDS,
-    END_OF_TRANSACTION,
-)
+KINDS = tuple(name for row in of_source(Source.NO_OP) for name in row.names)
 """The fields of ``o2`` that make a no-op an event, and the names of those events."""
 
 
@@ -48,6 +43,15 @@ def kind_of(entry: Entry) -> bytes:
         if name in (NEW_SHARD, b"reshardBegin", b"reshardDoneCatchUp"):
             return name
     return b""
+
+
+def new_shard_of(entry: Entry) -> str:
+    """The shard that got its first range of a collection; empty where that is not said."""
+    for name in (b"to", b"toShardId"):
+        span = entry.second.get(name)
+        if span is not None and span[0] == STRING:
+            return text_of(entry.raw, span).decode(errors="replace")
+    return ""
 
 
 def build_noop(entry: Entry, moulds: Moulds) -> Event:
@@ -83,7 +87,8 @@ def _resharding_uuid(entry: Entry) -> bytes:
     span = entry.second.get(b"reshardingUUID")
     if span is None:
         return b""
-    return element(b"reshardingUUID", BINARY, entry.raw[span[1] : span[2]])
+    kind, start, end = span
+    return element(b"reshardingUUID", kind, entry.raw[start:end])
 
 
 def end_of_transaction(entry: Entry, index: int, namespaces: list[bytes]) -> Entry:

@@ -54,6 +54,10 @@ class Shape:
     emit_from_migrate: bool = False
     end_of_transaction: bool = False
     for_merge: bool = False
+    guides: bool = False
+    """Whether it is read for what happens to the cluster: all that is shown, and more."""
+    matches_uuid: bool = False
+    """Whether look-ups were asked to stay with the collection that the event is of."""
     splits: bool = False
     """Whether the stream's last stage splits large events."""
     views: bool = True
@@ -90,9 +94,9 @@ class Shape:
         """Whether operations that share an entry are events also where no transaction is named.
 
         Up to 6.0 an ``applyOps`` without ``lsid`` or ``txnNumber`` (somebody ran the command)
-        shows nothing.
+        shows nothing. That is how a shard is removed then.
         """
-        return self.version >= (6, 1, 0)
+        return self.guides or self.version >= (6, 1, 0)
 
     @property
     def shows_resharding(self) -> bool:
@@ -117,6 +121,19 @@ class Shape:
     def images_in_log(self) -> bool:
         """Whether an entry names the no-op entry that holds its pre-image."""
         return self.version < (6, 0, 0)
+
+    @property
+    def looks_up_by_uuid(self) -> bool:
+        """Whether an updated document is looked up in the collection of that UUID only.
+
+        6.0.5 and older do so. 6.0.24 and 7.0.28 go by the name, and have an option.
+        """
+        return self.follows_renames or self.matches_uuid
+
+    @property
+    def follows_renames(self) -> bool:
+        """Whether an updated document is looked up under the collection's newest name."""
+        return self.version < (6, 0, 6)
 
     @property
     def ns_types(self) -> bool:

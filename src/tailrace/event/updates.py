@@ -81,7 +81,7 @@ class _Fields:
                 self.update(value, stop, path, steps)
             elif name == REMOVED:
                 removed = value
-            elif name[:1] == b"s" and name != b"s":
+            elif name[:1] == b"s":
                 inside.append((name[1:], span))
             else:
                 raise BadBson(f"a diff with an unknown section {name!r}", offset=value)

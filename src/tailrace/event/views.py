@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from tailrace.errors import ServerError
 from tailrace.event.commands import (
-    CLASSIC,
     EXPANDED_TOKENS,
     Described,
     identifier_of,
@@ -19,6 +18,7 @@ from tailrace.event.commands import (
 )
 from tailrace.event.event import Event, assemble
 from tailrace.event.mould import Moulds, ns_element
+from tailrace.event.reference import CLASSIC, Source, of_source
 from tailrace.oplog.entry import Entry
 from tailrace.raw import element, string_value, text_of
 from tailrace.raw.elements import OBJECT, STRING
@@ -27,7 +27,7 @@ from tailrace.token import event_token
 PARTIAL_VIEW_UPDATE = 6188601
 VIEWS = b".system.views"
 BUCKETS = b"system.buckets."
-OPERATIONS = {b"i": b"create", b"u": b"modify", b"d": b"drop"}
+OPERATIONS = {op: row.operation for row in of_source(Source.VIEW) for op in row.names}
 
 
 def is_view(namespace: bytes) -> bool:

@@ -51,16 +51,15 @@ class Archive:
                     raise self._broken(base + at, f"no entry is {size} bytes long")
                 if left < size:
                     base += at
-                    buffer, at = self._filled(buffer[at:], base, size, pieces), 0
+                    rest, buffer, at = buffer[at:], b"", 0  # two at a time would be large
+                    buffer = self._filled(rest, base, size, pieces)
                     if not buffer:
                         return
                     continue
-                self.offset = base + at
-                entry = buffer[at : at + size]
-                if entry[-1]:
+                self.offset, start, at = base + at, at, at + size
+                if buffer[at - 1]:
                     raise self._broken(self.offset, "an entry does not end as BSON does")
-                at += size
-                yield entry
+                yield buffer[start:at]
 
     def bad_entry(self, error: BadBson) -> BadArchive:
         """The error of an archive whose entry that was handed out last is no such thing."""

@@ -52,7 +52,7 @@ def read_diff(buffer: bytes, start: int) -> Diff:
             diff.removed.extend(removed for removed, _ in iter_spans(buffer, span[1]))
         elif name in sections:
             sections[name].extend(iter_spans(buffer, span[1]))
-        elif name[:1] == b"s" and name != b"s":
+        elif name[:1] == b"s":
             diff.inside.append((name[1:], span))
         else:
             raise BadBson(f"a diff with an unknown section {name!r}", offset=span[1])

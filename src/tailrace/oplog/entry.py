@@ -39,6 +39,8 @@ class Place:
     lsid: bytes | None = None
     txn_number: bytes | None = None
     commit_time: int | None = None
+    effective: int = 0
+    """When a snapshot read begins to see it: before the entry's own time, if prepared."""
 
 
 class Entry:
@@ -134,6 +136,11 @@ class Entry:
         raw = document(element(b"op", STRING, string_value(op)), element(b"o2", OBJECT, second))
         place = self.place
         return Entry.inner(raw, self, replace(place, index=index) if place else Place(index, 0, 0))
+
+    @property
+    def effective(self) -> int:
+        """The time from which on a snapshot read sees what this wrote."""
+        return self.place.effective if self.place else self.time
 
     @property
     def fields(self) -> dict[bytes, Span]:

@@ -11,7 +11,7 @@ import tempfile
 
 from tailrace.oplog.entry import Entry
 
-IN_MEMORY_BYTES = 32 << 20
+IN_MEMORY_BYTES = 1 << 20
 
 
 class TransactionSpool:

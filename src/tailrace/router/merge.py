@@ -73,13 +73,20 @@ class Merge(Generic[Item]):
         self._sources[name].promise = END
         self._find_slowest()
 
+    def remove(self, name: str) -> None:
+        """Forget a source, and what waits of it."""
+        source = self._sources.pop(name)
+        self._heads = [head for head in self._heads if head[2] is not source]
+        heapq.heapify(self._heads)
+        self._find_slowest()
+
     def ready(self) -> Iterator[tuple[str, Item]]:
         """Every event that may leave now, with its source's name; one at a time.
 
         Sources may be added and fed between two of them.
         """
-        heads = self._heads
-        while self._has_ready():
+        while self.has_ready:
+            heads = self._heads
             source = heads[0][2]
             item = source.items.popleft()
             if source.items:
@@ -94,7 +101,7 @@ class Merge(Generic[Item]):
     def position(self) -> Place:
         """The token to go on from behind everything that was taken."""
         slowest, reached = self._slowest, self._position
-        if slowest is None or not slowest.names_places or self._has_ready():
+        if slowest is None or not slowest.names_places or self.has_ready:
             return reached
         return max(reached, slowest.promise, key=lambda place: place[0])
 
@@ -113,11 +120,17 @@ class Merge(Generic[Item]):
         """The smallest token that waits; None when nothing does."""
         return self._heads[0][0] if self._heads else None
 
+    def is_guide(self, name: str) -> bool:
+        """Whether a source only says where to read."""
+        return self._sources[name].guide
+
     def waiting(self, name: str) -> int:
         """How many events of a source have not left yet."""
         return len(self._sources[name].items)
 
-    def _has_ready(self) -> bool:
+    @property
+    def has_ready(self) -> bool:
+        """Whether an event may leave now."""
         return bool(self._heads) and self._heads[0][0] <= self._floor[0]
 
     @property

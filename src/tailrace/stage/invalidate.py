@@ -13,22 +13,15 @@ from collections.abc import Iterable, Iterator
 
 from tailrace.event.event import Event
 from tailrace.event.invalidate import build_invalidate
+from tailrace.event.reference import invalidating
 from tailrace.stage.options import StreamOptions
-from tailrace.stage.scope import Kind
-
-INVALIDATED_BY: dict[Kind, frozenset[bytes]] = {
-    Kind.COLLECTION: frozenset((b"drop", b"rename", b"dropDatabase")),
-    Kind.DATABASE: frozenset((b"dropDatabase",)),
-    Kind.CLUSTER: frozenset(),
-}
-"""Who is invalidated by what."""
 
 
 class CheckInvalidate:
     """Adds the invalidate event and ends the stream behind it."""
 
     def __init__(self, options: StreamOptions) -> None:
-        self._causes = INVALIDATED_BY[options.scope.kind]
+        self._causes = invalidating(options.scope.kind.value)
         self._shape = options.shape
         client = options.client_token
         after = client is not None and client.from_invalidate

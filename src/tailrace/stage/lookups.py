@@ -25,7 +25,7 @@ class Lookups(Protocol):
         """
 
     def forget(self, entry: Entry) -> None:
-        """Called for the entry that ends a transaction, after all of its events are out."""
+        """Called for the entry that ends a transaction: its events are out, or not wanted."""
 
     def entry(self, time: int) -> bytes | None:
         """The oplog entry of exactly this time; None when it left the log."""

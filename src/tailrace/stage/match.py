@@ -12,33 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from tailrace.event.noops import (
-    END_OF_TRANSACTION,
-    NEW_SHARD,
-    RESHARDING_KINDS,
-    kind_of,
-)
+from tailrace.event.noops import kind_of
+from tailrace.event.reference import END_OF_TRANSACTION, Source, names_read
 from tailrace.oplog.entry import WRITES, Entry
 from tailrace.raw import iter_spans, text_of
 from tailrace.raw.elements import ARRAY, STRING
 from tailrace.stage.lookups import Lookups
 from tailrace.stage.options import OFF, StreamOptions
-from tailrace.stage.scope import Kind, Patterns
+from tailrace.stage.scope import Patterns
 
 MAX_VERDICTS = 50_000
 """Past this many namespaces the remembered verdicts start anew."""
 
-ON_A_COLLECTION = frozenset(
-    (b"drop", b"create", b"createIndexes", b"commitIndexBuild", b"dropIndexes", b"collMod")
-)
-INDEX_BUILDS = frozenset((b"startIndexBuild", b"abortIndexBuild"))
 TRANSACTION_ENDS = frozenset((b"applyOps", b"commitTransaction"))
 SHOWN_THOUGH_MIGRATED = frozenset((b"create", b"createIndexes"))
-CLASSIC_COMMANDS = frozenset(
-    (b"drop", b"renameCollection", b"dropDatabase", b"upgradeDowngradeViewlessTimeseries")
-)
-"""The commands of classic events: all that there were before 6.0, and all that a stream
-without ``showExpandedEvents`` reads, so that it cannot resume after any other's token."""
 
 
 class OplogMatch:
@@ -51,22 +38,20 @@ class OplogMatch:
         self._options = options
         self._lookups = lookups
         self._patterns = Patterns(options.scope, shape)
+        self._selection = options.selection
         self._verdicts: dict[bytes, bool] = {}
         self._migrated = shape.migrations
-        on_collection = ON_A_COLLECTION
-        if shape.system and shape.version >= (6, 1, 0):
-            on_collection |= INDEX_BUILDS
-        rules: dict[bytes, Callable[[Entry], bool]] = dict.fromkeys(
-            on_collection, self._on_collection
-        )
-        rules[b"upgradeDowngradeViewlessTimeseries"] = self._on_collection
-        rules[b"renameCollection"] = self._rename
-        if options.scope.kind is not Kind.COLLECTION:
-            rules[b"dropDatabase"] = self._in_database
-        if not shape.expanded:
-            rules = {name: rule for name, rule in rules.items() if name in CLASSIC_COMMANDS}
-        self._commands = rules
-        self._noops = _noop_kinds(options)
+        special: dict[bytes, Callable[[Entry], bool]] = {
+            b"renameCollection": self._rename,
+            b"dropDatabase": self._in_database,
+        }
+        scope = options.scope.kind.value
+        # Without showExpandedEvents no other's command is read: no stream resumes after it.
+        self._commands = {
+            name: special.get(name, self._on_collection)
+            for name in names_read(Source.COMMAND, shape, scope)
+        }
+        self._noops = names_read(Source.NO_OP, shape, scope)
         self._keeps_images = shape.images_in_log and options.before_change != OFF
 
     def __call__(self, source: Iterable[bytes]) -> Iterator[Entry]:
@@ -104,7 +89,9 @@ class OplogMatch:
 
     def touches(self, namespace: bytes) -> bool:
         """Whether a namespace is of this stream."""
-        return self._patterns.namespace.match(namespace) is not None
+        if self._patterns.namespace.match(namespace) is None:
+            return False
+        return self._selection is None or self._selection.collection(namespace)
 
     def _judge(self, namespace: bytes) -> bool:
         if len(self._verdicts) >= MAX_VERDICTS:
@@ -129,6 +116,12 @@ class OplogMatch:
 
     def _transaction(self, entry: Entry) -> bool:
         """Only the entry that ends a transaction passes; the ones before it are kept."""
+        ends = self._ends_transaction(entry)
+        if ends and entry.time < self._options.start:
+            self._lookups.forget(entry)
+        return ends
+
+    def _ends_transaction(self, entry: Entry) -> bool:
         if entry.command == b"commitTransaction":
             return entry.is_commit
         span = entry.body[b"applyOps"]
@@ -146,7 +139,11 @@ class OplogMatch:
         span = entry.body[entry.command]
         if span[0] != STRING:
             return False
-        return self._patterns.collection.match(text_of(entry.raw, span)) is not None
+        name = text_of(entry.raw, span)
+        if self._patterns.collection.match(name) is None:
+            return False
+        database = entry.namespace.partition(b".")[0]
+        return self._selection is None or self._selection.collection(database + b"." + name)
 
     def _rename(self, entry: Entry) -> bool:
         if not self._patterns.command.match(entry.namespace):
@@ -158,7 +155,10 @@ class OplogMatch:
         )
 
     def _in_database(self, entry: Entry) -> bool:
-        return self._patterns.command.match(entry.namespace) is not None
+        if self._patterns.command.match(entry.namespace) is None:
+            return False
+        database = entry.namespace.partition(b".")[0]
+        return self._selection is None or self._selection.database(database)
 
     def _noop(self, entry: Entry) -> bool:
         kind = kind_of(entry)
@@ -171,18 +171,3 @@ class OplogMatch:
             each[0] == STRING and self.touches(text_of(entry.raw, each))
             for _, each in iter_spans(entry.raw, span[1])
         )
-
-
-def _noop_kinds(options: StreamOptions) -> frozenset[bytes]:
-    """The no-op kinds that a stream looks at."""
-    shape = options.shape
-    kinds = set(RESHARDING_KINDS[:2])
-    if shape.version >= (6, 0, 0):
-        kinds |= {b"shardCollection", b"refineCollectionShardKey", b"reshardCollection"}
-        if shape.end_of_transaction:
-            kinds.add(END_OF_TRANSACTION)
-        if shape.system:
-            kinds |= {b"migrateLastChunkFromShard", b"reshardBlockingWrites"}
-    if shape.for_merge:
-        kinds.add(NEW_SHARD)
-    return frozenset(kinds)

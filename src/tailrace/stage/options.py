@@ -19,7 +19,7 @@ from tailrace.errors import OptionError, ServerError
 from tailrace.event.shape import Shape, Version, parameter_traits
 from tailrace.raw import Span, spans, text_of
 from tailrace.raw.elements import BOOL, NULL, OBJECT, STRING, TIMESTAMP
-from tailrace.stage.scope import Kind, Scope
+from tailrace.stage.scope import Kind, Scope, Selection
 from tailrace.token import ResumeToken
 
 NOT_A_DOCUMENT = 6188500
@@ -35,6 +35,10 @@ TWO_TOKENS = 50865
 TOKEN_AND_TIME = 40674
 INVALID_RESUME_TOKEN = 260
 API_STRICT = 323
+TOKEN_TOO_NEW = 50795
+BAD_CHOICE_4_4 = 40575
+"""What 4.4 and older answer to an unknown ``fullDocument``, after all else was looked at."""
+CHOICES_CHECKED_SINCE: Version = (5, 0, 0)
 
 OFF, DEFAULT, LOOKUP = b"off", b"default", b"updateLookup"
 WHEN_AVAILABLE, REQUIRED = b"whenAvailable", b"required"
@@ -52,7 +56,8 @@ class Option:
     strict_refuses: bool = False
 
 
-NEW_CHOICES_SINCE: Version = (6, 0, 0)
+NEWER_SINCE: Version = (6, 0, 0)
+"""Since then there are post-images, and tokens of version 2 are understood."""
 OPTIONS: dict[bytes, Option] = {
     b"resumeAfter": Option(OBJECT, nullable=True),
     b"startAfter": Option(OBJECT, nullable=True),
@@ -73,6 +78,7 @@ OPTIONS: dict[bytes, Option] = {
     b"showSystemEvents": Option(BOOL, (6, 0, 0), strict_refuses=True),
     b"showExpandedEvents": Option(BOOL, (6, 0, 0), strict_refuses=True),
     b"showRawUpdateDescription": Option(BOOL, (6, 0, 0), strict_refuses=True),
+    b"matchCollectionUUIDForUpdateLookup": Option(BOOL, (6, 0, 6)),
     b"showCommitTimestamp": Option(BOOL, (8, 2, 0)),
 }
 """Every option that a server knows; the versions above 7.0 are from the facts, unchecked."""
@@ -107,6 +113,8 @@ class StreamOptions:
     start: int = 0
     client_token: ResumeToken | None = None
     started_after: bool = False
+    selection: Selection | None = None
+    """Of the scope's namespaces, those that a delivery asked for; None is all of them."""
 
     @property
     def resumes_from_event(self) -> bool:
@@ -133,6 +141,13 @@ def parse_options(
             "Change streams from mongos may not show migration events",
             code=MIGRATION_EVENTS_ON_MONGOS,
         )
+    full_document = _word(raw, found.get(b"fullDocument"), DEFAULT)
+    if version < CHOICES_CHECKED_SINCE and full_document not in (DEFAULT, LOOKUP):
+        raise ServerError(
+            "unrecognized value for the 'fullDocument' option to the $changeStream stage. "
+            'Expected "default" or "updateLookup"',
+            code=BAD_CHOICE_4_4,
+        )
     traits: dict[str, Any] = dict(parameter_traits({} if parameters is None else parameters))
     shape = Shape(
         version,
@@ -141,6 +156,7 @@ def parse_options(
         migrations=_true(raw, found.get(b"showMigrationEvents")),
         raw_updates=_true(raw, found.get(b"showRawUpdateDescription")),
         commit_timestamps=_true(raw, found.get(b"showCommitTimestamp")),
+        matches_uuid=_true(raw, found.get(b"matchCollectionUUIDForUpdateLookup")),
         views=scope.kind is not Kind.COLLECTION,
         for_merge=caller.mongos,
         **traits,
@@ -148,7 +164,7 @@ def parse_options(
     parsed = StreamOptions(
         scope,
         shape,
-        full_document=_word(raw, found.get(b"fullDocument"), DEFAULT),
+        full_document=full_document,
         before_change=_word(raw, found.get(b"fullDocumentBeforeChange"), OFF),
     )
     return _with_start(parsed, raw, found, starts)
@@ -172,6 +188,8 @@ def _raw_options(options: Any) -> bytes:
 def _known(raw: bytes, version: Version, caller: Caller) -> dict[bytes, Span]:
     """The options that are set, each of a type and value that the server takes."""
     found = {}
+    if caller.api_strict:
+        _check_strictness(spans(raw), version)
     for name, span in spans(raw).items():
         option = OPTIONS.get(name)
         text = name.decode(errors="replace")
@@ -182,7 +200,7 @@ def _known(raw: bytes, version: Version, caller: Caller) -> dict[bytes, Span]:
                 code=UNKNOWN_OPTION,
                 code_name="IDLUnknownField" if version >= UNKNOWN_NAMED_SINCE else None,
             )
-        if span[0] == NULL and option.nullable:
+        if span[0] == NULL and (option.nullable or version < CHOICES_CHECKED_SINCE):
             continue
         if span[0] != option.kind:
             raise ServerError(
@@ -190,14 +208,22 @@ def _known(raw: bytes, version: Version, caller: Caller) -> dict[bytes, Span]:
                 f"{KIND_NAMES[option.kind]}",
                 code=TYPE_MISMATCH,
             )
-        _check_value(raw, text, span, option, version)
-        if caller.api_strict and option.strict_refuses and _true(raw, span):
-            raise ServerError(
-                f"BSON field '$changeStream.{text}' is not allowed with apiStrict:true",
-                code=API_STRICT,
-            )
+        if name != b"fullDocument" or version >= CHOICES_CHECKED_SINCE:
+            _check_value(raw, text, span, option, version)
         found[name] = span
     return found
+
+
+def _check_strictness(named: Mapping[bytes, Span], version: Version) -> None:
+    """What is not part of the stable API may not even be named, whatever else is wrong."""
+    for name in named:
+        option = OPTIONS.get(name)
+        if option is not None and option.strict_refuses and version >= option.since:
+            raise ServerError(
+                f"The '{name.decode()}' parameter to $changeStream is not supported in API "
+                "Version 1",
+                code=API_STRICT,
+            )
 
 
 def _names(version: Version) -> list[str]:
@@ -207,7 +233,7 @@ def _names(version: Version) -> list[str]:
 def _check_value(raw: bytes, text: str, span: Span, option: Option, version: Version) -> None:
     if option.kind == STRING:
         allowed = option.choices
-        if version >= NEW_CHOICES_SINCE:
+        if version >= NEWER_SINCE:
             allowed += option.newer_choices
         value = text_of(raw, span)
         if value not in allowed:
@@ -269,6 +295,9 @@ def _with_start(
             code=TWO_TOKENS,
         )
     tokens = [ResumeToken.parse(document) for document in (*resumes, *afters)]
+    if tokens and parsed.shape.version < NEWER_SINCE:
+        # These look at the token before they count the starts.
+        _check_token(tokens[0], parsed, resuming=bool(resumes))
     if len(times) + len(tokens) > 1:
         raise ServerError(
             "Only one type of resume option is allowed, but multiple were found",
@@ -279,11 +308,13 @@ def _with_start(
     if not tokens:
         return parsed
     token = tokens[0]
-    _check_token(token, parsed.scope, resuming=bool(resumes))
+    _check_token(token, parsed, resuming=bool(resumes))
     return replace(parsed, start=token.cluster_time, client_token=token, started_after=bool(afters))
 
 
-def _check_token(token: ResumeToken, scope: Scope, *, resuming: bool) -> None:
+def _check_token(token: ResumeToken, parsed: StreamOptions, *, resuming: bool) -> None:
+    if token.version > 1 and parsed.shape.version < NEWER_SINCE:
+        raise ServerError("Invalid Resume Token: only supports version 0 or 1", code=TOKEN_TOO_NEW)
     if resuming and token.from_invalidate:
         raise ServerError(
             "Attempting to resume a change stream using 'resumeAfter' is not allowed from an "
@@ -291,7 +322,7 @@ def _check_token(token: ResumeToken, scope: Scope, *, resuming: bool) -> None:
             code=INVALID_RESUME_TOKEN,
         )
     if (
-        scope.kind is Kind.COLLECTION
+        parsed.scope.kind is Kind.COLLECTION
         and token.uuid is None
         and not token.is_high_water_mark
         and not token.is_end_of_transaction

@@ -8,6 +8,7 @@ over bytes: internal databases and system collections are left out, and
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -61,6 +62,44 @@ class Scope:
         parts = (self.database, self.collection) if self.collection else (self.database,)
         text = b".".join(parts).decode(errors="replace")
         return "the whole deployment" if self.kind is Kind.CLUSTER else text
+
+
+class Selection:
+    """Of a stream's namespaces, those that were asked for: ``shop.*``, ``*.orders``.
+
+    A ``*`` stands for any characters, in the database's part for any but a dot. What is
+    excluded wins. A database is selected when any collection of it can be.
+    """
+
+    def __init__(self, included: Iterable[str] = (), excluded: Iterable[str] = ()) -> None:
+        wanted, unwanted = list(included) or ["*.*"], list(excluded)
+        self._wanted = _any_of(wanted)
+        self._unwanted = _any_of(unwanted) if unwanted else None
+        self._databases = _any_of(each.partition(".")[0] for each in wanted)
+        whole = [each[:-2] for each in unwanted if each.endswith(".*") and each.count(".") == 1]
+        self._not_databases = _any_of(whole) if whole else None
+
+    def collection(self, namespace: bytes) -> bool:
+        """Whether ``db.coll`` is selected."""
+        return _selected(namespace, self._wanted, self._unwanted)
+
+    def database(self, name: bytes) -> bool:
+        """Whether anything in a database may be."""
+        return _selected(name, self._databases, self._not_databases)
+
+
+def _selected(name: bytes, wanted: re.Pattern[bytes], unwanted: re.Pattern[bytes] | None) -> bool:
+    return wanted.match(name) is not None and not (unwanted and unwanted.match(name))
+
+
+def _any_of(patterns: Iterable[str]) -> re.Pattern[bytes]:
+    found = []
+    for pattern in patterns:
+        database, dot, collection = pattern.encode().partition(b".")
+        inside = b".*".join(map(re.escape, collection.split(b"*")))
+        around = b"[^.]*".join(map(re.escape, database.split(b"*")))
+        found.append(around + (rb"\." if dot else b"") + inside)
+    return re.compile(rb"(?:%b)\Z" % b"|".join(found), re.DOTALL)
 
 
 class Patterns:

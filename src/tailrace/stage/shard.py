@@ -84,7 +84,7 @@ class ShardStream:
             source = stage(source)
         for event in source:
             self._last = event
-            if len(event.raw) > MAX_EVENT_BYTES:
+            if len(event.raw) > MAX_EVENT_BYTES and not self.options.shape.for_merge:
                 raise too_large(event)
             yield event
 
@@ -108,3 +108,17 @@ class ShardStream:
         if isinstance(last, ResumeToken) and reached <= last.cluster_time:
             return last.data, last.type_bits
         return high_water_mark(reached, self._version), b""
+
+    @property
+    def promise(self) -> tuple[bytes, bytes]:
+        """The token below which nothing more will come, once a whole batch was taken.
+
+        No two entries of one log have the same time: behind the one that was looked at
+        last, the next time begins. A shard that was asked to pass a time, and has an entry
+        of just this time, would else have no reason to write another.
+        """
+        last = self._last
+        waits = isinstance(last, ResumeToken) and self.scanned < last.cluster_time
+        if self.ended or waits or self.scanned < self.options.start:
+            return self.position
+        return high_water_mark(self.scanned + 1, self._version), b""

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tailrace.event.build import build
-from tailrace.event.commands import CLASSIC
 from tailrace.event.event import Event
 from tailrace.event.mould import Moulds
+from tailrace.event.reference import CLASSIC
 from tailrace.oplog.entry import Entry
 from tailrace.stage.options import StreamOptions
 

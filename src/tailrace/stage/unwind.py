@@ -13,17 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tailrace.errors import ServerError
+from tailrace.errors import BadBson, ServerError
 from tailrace.event.noops import end_of_transaction
 from tailrace.event.shape import Shape
 from tailrace.oplog.entry import NULL_TIME, Entry, Place, number_of
-from tailrace.raw.elements import INT64
+from tailrace.raw.elements import INT64, TIMESTAMP
 from tailrace.stage.lookups import Lookups
 from tailrace.stage.match import TRANSACTION_ENDS, OplogMatch
 
 HISTORY_LOST = 286
 NOOP_INSIDE = 5543809
-KEPT_BYTES = 16 << 20
+KEPT_BYTES = 1 << 20
 """Entries of the walk back that are kept for the way forwards; the rest is read again."""
 
 
@@ -47,12 +47,14 @@ class UnwindTransactions:
     def _operations(self, last: Entry) -> Iterator[Entry]:
         separate = _applied_separately(last)
         lsid, number = (None, None) if separate else _identity(last, self._shape)
-        commit_time = self._commit_time(last)
+        decided = _commit_timestamp(last)
+        commit_time = decided if self._shape.commit_timestamps else None
+        effective = last.time if decided is None else decided
         touched: set[bytes] = set()
         index = 0
         for part in self._parts(last, separate):
             for at, raw in enumerate(part.apply_ops()):
-                place = Place(index, at, part.time, lsid, number, commit_time)
+                place = Place(index, at, part.time, lsid, number, commit_time, effective)
                 entry = Entry.inner(raw, last, place)
                 index += 1
                 if entry.op == b"n":
@@ -61,16 +63,12 @@ class UnwindTransactions:
                     touched.add(entry.namespace)
                 if self._match.operation(entry) and self._match.shows(entry):
                     yield entry
+            del part  # it may be as large as the next one
         ends_itself = last.command == b"applyOps"
         if lsid and number and ends_itself and any(map(self._match.touches, touched)):
-            first = Entry.inner(last.raw, last, Place(0, 0, last.time, lsid, number))
+            place = Place(0, 0, last.time, lsid, number, effective=effective)
+            first = Entry.inner(last.raw, last, place)
             yield end_of_transaction(first, index, sorted(touched))
-
-    def _commit_time(self, last: Entry) -> int | None:
-        if not self._shape.commit_timestamps:
-            return None
-        span = last.body.get(b"commitTimestamp")
-        return int.from_bytes(last.raw[span[1] : span[2]], "little") if span else None
 
     def _parts(self, last: Entry, separate: bool) -> Iterator[Entry]:
         """The transaction's ``applyOps`` entries, first to last."""
@@ -79,21 +77,26 @@ class UnwindTransactions:
             if ends_itself:
                 yield last
             return
-        times: list[int] = []
-        kept: dict[int, Entry] = {}
-        kept_bytes = 0
-        time: int | None = last.previous
-        while time is not None and time != NULL_TIME:
-            part = self._entry(time)
-            times.append(time)
-            kept_bytes += len(part.raw)
-            if kept_bytes <= KEPT_BYTES:
-                kept[time] = part
-            time = part.previous
-        for at in reversed(times):
-            yield kept.pop(at) if at in kept else self._entry(at)
+        kept = self._walk_back(last.previous)
+        while kept:
+            time, part = kept.popitem()
+            yield part or self._entry(time)
+            del part  # it may be as large as the next one
         if ends_itself:
             yield last
+
+    def _walk_back(self, time: int | None) -> dict[int, Entry | None]:
+        """The times from a transaction's last earlier entry to its first, and a few entries."""
+        kept: dict[int, Entry | None] = {}
+        kept_bytes = 0
+        while time is not None and time != NULL_TIME:
+            part = self._entry(time)
+            kept_bytes += len(part.raw)
+            kept[time] = part if kept_bytes <= KEPT_BYTES else None
+            if part.previous is not None and part.previous >= time:
+                raise BadBson("a transaction that does not go back in time", offset=0)
+            time = part.previous
+        return kept
 
     def _entry(self, time: int) -> Entry:
         raw = self._lookups.entry(time)
@@ -104,6 +107,14 @@ class UnwindTransactions:
                 time=time,
             )
         return Entry(raw)
+
+
+def _commit_timestamp(last: Entry) -> int | None:
+    """When a prepared transaction was committed for all shards; None for any other."""
+    span = last.body.get(b"commitTimestamp")
+    if span is None or span[0] != TIMESTAMP:
+        return None
+    return int.from_bytes(last.raw[span[1] : span[2]], "little")
 
 
 def _applied_separately(entry: Entry) -> bool:

@@ -22,6 +22,7 @@ from tailrace.token.numbers import (
     INFINITY,
     LARGE,
     TINIEST_WITH_MARKER,
+    TINY_SCALE,
     double_bits,
     double_key,
     integer_key,
@@ -43,7 +44,7 @@ ROUND_15 = decimal.Context(prec=15, rounding=decimal.ROUND_UP)
 ROUND_34 = decimal.Context(prec=DIGITS, rounding=decimal.ROUND_UP)
 TRUNCATE_34 = decimal.Context(prec=DIGITS, rounding=decimal.ROUND_DOWN)
 EXACT = decimal.Context(prec=10_000)
-SCALE = TRUNCATE_34.power(Decimal(2), 256)
+TINY_FACTOR = int(TINY_SCALE)
 UNSCALE = TRUNCATE_34.plus(Decimal.from_float(2.0**-256))
 
 
@@ -123,7 +124,7 @@ def _tiny_key(parts: Parts, below: float) -> bytes:
     """Under the normal range of doubles: by the double below 2^256 times the number."""
     if not below:
         return b"%c%b" % (C_POSITIVE_SMALL, parts.normalised().pack().to_bytes(16, "big"))
-    scaled, _ = double_below(parts_of(TRUNCATE_34.multiply(value_of(parts), SCALE)))
+    scaled, _ = double_below(parts, TINY_FACTOR)
     bits = (1 << 62) + (double_bits(scaled) << 1 | 1)
     head = b"%c%b" % (C_POSITIVE_SMALL, bits.to_bytes(8, "big"))
     return head + _continuation(parts, tiny_stored(scaled))
@@ -155,10 +156,10 @@ def _continuation(parts: Parts, stored: Decimal) -> bytes:
     return difference.to_bytes(8, "big")
 
 
-def double_below(parts: Parts) -> tuple[float, bool]:
-    """The magnitude truncated to a double, and whether nothing was lost."""
+def double_below(parts: Parts, factor: int = 1) -> tuple[float, bool]:
+    """The magnitude, times a factor, truncated to a double, and whether nothing was lost."""
     shift = parts.exponent - BIAS
-    numerator = parts.coefficient * 10 ** max(shift, 0)
+    numerator = factor * parts.coefficient * 10 ** max(shift, 0)
     denominator = 10 ** max(-shift, 0)
     try:
         near = numerator / denominator

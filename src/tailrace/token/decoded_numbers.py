@@ -25,6 +25,7 @@ from tailrace.token.ctypes import (
 from tailrace.token.decimals import (
     ABOVE_ROUNDED,
     BIAS,
+    DIGITS,
     EQUAL_TO_ROUNDED,
     HUGE_BIT,
     LARGEST_COEFFICIENT,
@@ -230,11 +231,8 @@ def _parts(magnitude: Magnitude) -> Parts:
         return _normalised(magnitude.exact)
     if magnitude.stored is not None:
         base = parts_of(magnitude.stored).normalised()
-        coefficient, exponent = base.coefficient + magnitude.continuation, base.exponent
-        # Past a power of ten the digits begin one place higher than those of the double below.
-        if coefficient > LARGEST_COEFFICIENT and not coefficient % 10:
-            coefficient, exponent = coefficient // 10, exponent + 1
-        return _normalised(base._replace(coefficient=coefficient, exponent=exponent))
+        coefficient = base.coefficient + magnitude.continuation
+        return _normalised(base._replace(coefficient=coefficient))
     if magnitude.whole is not None:
         return _normalised(Parts(False, magnitude.whole, BIAS))
     if magnitude.marker == EQUAL_TO_ROUNDED:
@@ -243,8 +241,16 @@ def _parts(magnitude: Magnitude) -> Parts:
 
 
 def _normalised(parts: Parts) -> Parts:
-    if parts.coefficient > LARGEST_COEFFICIENT:
-        raise ValueError("more digits than a decimal has")
+    """The same number; digits that a decimal has no place for must be zeros.
+
+    A sum past a power of ten has one too many, and so has many a double as a decimal.
+    """
+    surplus = len(str(parts.coefficient)) - DIGITS
+    if surplus > 0:
+        coefficient, lost = divmod(parts.coefficient, 10**surplus)
+        if lost:
+            raise ValueError("more digits than a decimal has")
+        parts = parts._replace(coefficient=coefficient, exponent=parts.exponent + surplus)
     return parts.normalised()
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from tailrace.errors import BadToken
 
 OVERFLOW = 15
+TOO_FEW_BITS = 50615
 SHORT_BYTES = 0x7F
 """The longest stream, in bytes, whose length fits in the mark itself."""
 
@@ -46,7 +47,7 @@ class Bits:
         taken = 0
         for _ in range(count):
             if self._size and self._at >= self._size:
-                raise BadToken("the type bits end too early", code=OVERFLOW, position=0)
+                raise BadToken("the type bits end too early", code=TOO_FEW_BITS, position=0)
             taken = taken << 1 | (self._bits >> self._at & 1)
             self._at += 1
         return taken

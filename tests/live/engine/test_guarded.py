@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.support.mongodb import TLS
 from tests.support.waiting import eventually
 
 import tailrace
@@ -21,7 +22,7 @@ SHOWS_ALL = {"fullDocument": "updateLookup", "fullDocumentBeforeChange": "whenAv
 
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[ReplicaSet]:
-    with ReplicaSet(auth=True, tls=True, noop_interval_s=1) as replica_set:
+    with ReplicaSet(auth=True, tls=TLS, noop_interval_s=1) as replica_set:
         things = replica_set.client().shop.create_collection(
             "things", changeStreamPreAndPostImages={"enabled": True}
         )

@@ -106,7 +106,7 @@ def test_a_shard_tells_a_router_what_it_tells_a_mongos(
     )
     files = {"documents": cluster.recording.file("documents.bson")}
     files["pre_images"] = cluster.files("preimages")[shard]
-    lookups = RecordedLookups(version, **files)
+    lookups = RecordedLookups(parsed.shape, **files)
     stream = ShardStream(parsed, lookups)
     made = list(stream.run(cluster.recording.documents(f"oplog-{shard}.bson")))
     lookups.close()

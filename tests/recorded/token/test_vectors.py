@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from base64 import b64decode
 from typing import Any
 
 import bson
 import pytest
-from bson import Binary, json_util
-from bson.binary import UuidRepresentation
+from bson import Binary
 from bson.codec_options import CodecOptions, DatetimeConversion
 from tests.support.recordings import load, scenarios
-from tests.support.testdata import shared_json
+from tests.support.testdata import from_extended, shared_json
 
 from tailrace.errors import BadToken
 from tailrace.raw import document, element, spans, string_value
@@ -20,24 +18,12 @@ from tailrace.raw.elements import CODE, CODE_SCOPE, STRING
 from tailrace.token import ResumeToken, cluster_time
 from tailrace.token.keystring import decode_value, encode_value
 
-EXTENDED = json_util.JSONOptions(
-    json_mode=json_util.JSONMode.CANONICAL,
-    datetime_conversion=DatetimeConversion.DATETIME_MS,
-    uuid_representation=UuidRepresentation.UNSPECIFIED,
-)
-
-
 DATES_AS_THEY_ARE = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_MS)
 SCOPE = document(element(b"x_scope", STRING, string_value(b"a")))
 CODE_TEXT = string_value(b"def_code")
 SCOPED = (4 + len(CODE_TEXT) + len(SCOPE)).to_bytes(4, "little") + CODE_TEXT + SCOPE
 BY_NAME = {"code": (CODE, string_value(b"abc_code")), "code with scope": (CODE_SCOPE, SCOPED)}
 """Vectors whose value the file writes as a plain string."""
-
-
-def from_extended(value: Any) -> Any:
-    """Values that were read as plain JSON, as Extended JSON."""
-    return json_util.loads(json.dumps(value), json_options=EXTENDED)
 
 
 def value_of(row: dict[str, Any]) -> tuple[int, bytes]:

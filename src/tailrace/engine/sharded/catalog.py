@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from bson import ObjectId
@@ -15,11 +16,12 @@ from bson.binary import Binary
 from bson.max_key import MaxKey
 from bson.min_key import MinKey
 from bson.timestamp import Timestamp
+from pymongo import MongoClient
 from pymongo.read_concern import ReadConcern
 
-from tailrace.embedded.node import Client
 from tailrace.errors import OptionError
 
+Client = MongoClient[dict[str, Any]]
 Key = Mapping[str, Any]
 ShardVersion = dict[str, Any]
 NOTHING = Timestamp(0, 0)
@@ -82,6 +84,15 @@ class Catalog:
     def shards(self) -> dict[str, str]:
         """Each shard's name and where it is, in the order of their names."""
         return {shard["_id"]: shard["host"] for shard in self._config.shards.find().sort("_id")}
+
+    def shard_keys(self) -> dict[bytes, Key]:
+        """The shard key of every sharded collection, by the collection's UUID."""
+        return {bytes(found["uuid"]): found["key"] for found in self._config.collections.find()}
+
+    def removed_since(self, since: datetime) -> list[str]:
+        """The shards that were removed since, as far as the change log says."""
+        removed = self._config.changelog.find({"what": "removeShard", "time": {"$gte": since}})
+        return [str(found["details"].get("shard", found["ns"])) for found in removed]
 
     def database(self, name: str) -> DatabasePlace:
         """A database that exists."""
