@@ -20,8 +20,10 @@ from bson.codec_options import CodecOptions, DatetimeConversion
 from bson.errors import BSONError
 from bson.json_util import CANONICAL_JSON_OPTIONS, RELAXED_JSON_OPTIONS
 from bson.raw_bson import RawBSONDocument
+from pymongo.errors import PyMongoError
 
 from tailrace.errors import BadDocument, OperatorError, ServerError, TailraceError
+from tailrace.oplog.deployment import converted
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -64,7 +66,7 @@ def errors_in_one_line() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except TailraceError as error:
-        say(f"tailrace: {' '.join(str(error).split())}")
+        say(f"tailrace: {in_one_line(error)}")
         raise typer.Exit(status_of(error)) from None
     except BrokenPipeError:
         # Whoever read us is gone; nothing more may be written, also not at exit.
@@ -72,6 +74,22 @@ def errors_in_one_line() -> Iterator[None]:
         raise typer.Exit(EXIT_FAILED) from None
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+def in_one_line(error: Exception) -> str:
+    """What an error says, without line breaks."""
+    return " ".join(str(error).split())
+
+
+@contextlib.contextmanager
+def pymongo_errors_as_ours() -> Iterator[None]:
+    """Have PyMongo's errors be the package's, by who must act."""
+    try:
+        yield
+    except PyMongoError as error:
+        if isinstance(error.__cause__, TailraceError):
+            raise error.__cause__ from None
+        raise converted(error, "the actions find and changeStream on what is watched") from error
 
 
 def status_of(error: TailraceError) -> int:

@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable
 
-from tailrace.engine import OplogStream
 from tailrace.errors import TailraceError
 
 EVERY_S = 1.0
@@ -22,8 +21,12 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 class StatusLine:
     """Shows a stream's status while it is read; nothing at all without a terminal."""
 
-    def __init__(self, stream: OplogStream, clock: Callable[[], float] = time.monotonic) -> None:
-        self._stream = stream
+    def __init__(
+        self,
+        lag: Callable[[], tuple[int, int] | None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._lag = lag
         self._clock = clock
         self._shown = sys.stderr.isatty()
         self._since = clock()
@@ -36,10 +39,10 @@ class StatusLine:
         if not self._shown or passed < EVERY_S:
             return
         try:
-            lag_s, window_s = self._stream.lag()
+            lag = self._lag()
         except TailraceError:
             return  # the next batch says what is wrong
-        sys.stderr.write(CLEAR_LINE + status_text(self._events / passed, lag_s, window_s))
+        sys.stderr.write(CLEAR_LINE + status_text(self._events / passed, *(lag or ())))
         sys.stderr.flush()
         self._since, self._events = self._clock(), 0
 
@@ -50,9 +53,12 @@ class StatusLine:
             sys.stderr.flush()
 
 
-def status_text(rate: float, lag_s: int, window_s: int) -> str:
-    """The line's words."""
-    return f"{rate:,.0f} events/s · {span(lag_s)} behind · {span(window_s)} of the oplog left"
+def status_text(rate: float, lag_s: int | None = None, window_s: int = 0) -> str:
+    """The line's words; only the rate when nobody knows the rest."""
+    words = f"{rate:,.0f} events/s"
+    if lag_s is None:
+        return words
+    return f"{words} · {span(lag_s)} behind · {span(window_s)} of the oplog left"
 
 
 def span(seconds: int) -> str:

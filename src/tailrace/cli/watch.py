@@ -1,26 +1,33 @@
-"""``tailrace watch``: the change events of a live replica set, from its oplog.
+"""``tailrace watch``: the change events of a live deployment.
 
 Events go to standard output, a batch at a time; a status line goes to standard error
 when that is a terminal. With ``--state`` the place is stored after each batch that
 was written out: a run that was killed repeats its last batch at most, and loses
 nothing. SIGINT and SIGTERM end the command cleanly, with status 0, as does an
 invalidate; 2 is bad usage, 3 an error that the server would raise.
+
+The events are made from the oplog by our own engine; where that may not or cannot be
+read, and with ``--engine server``, they are the server's own change stream.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 import signal
 import sys
 import threading
 from collections.abc import Callable
+from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from bson.timestamp import Timestamp
 from pymongo import MongoClient
-from pymongo.errors import ConfigurationError, PyMongoError
+from pymongo.collection import Collection
+from pymongo.database import Database
+from pymongo.errors import ConfigurationError, ConnectionFailure, PyMongoError
 
 from tailrace.cli.output import (
     Format,
@@ -29,19 +36,31 @@ from tailrace.cli.output import (
     RelaxedOption,
     errors_in_one_line,
     event_writer,
+    in_one_line,
+    pymongo_errors_as_ours,
     say,
 )
 from tailrace.cli.state import StateFile
 from tailrace.cli.status import StatusLine
 from tailrace.cli.values import cluster_time, json_array, json_value_or_text, token_document
-from tailrace.engine import OplogStream, open_oplog
-from tailrace.errors import OptionError, SourceLost
+from tailrace.driver import ChangeStream
+from tailrace.driver import watch as watch_target
+from tailrace.errors import OptionError, PrivilegeError, UnsupportedSource
 
 AWAIT_MS = 500
 """How long a signal may have to wait for a batch that does not come."""
 NOW = "now"
+WATCH_PARAMETERS = frozenset(inspect.signature(watch_target).parameters)
+Target = MongoClient[dict[str, Any]] | Database[dict[str, Any]] | Collection[dict[str, Any]]
 _HEX = re.compile(r"[0-9a-fA-F]{18,}")
 """What cannot be a time: a token has at least its cluster time."""
+
+
+class Engine(str, Enum):
+    """Who makes the events."""
+
+    OPLOG = "oplog"
+    SERVER = "server"
 
 
 def watch(
@@ -57,51 +76,72 @@ def watch(
     state: Annotated[
         Path | None, typer.Option(help="Remember the place in this file, and go on from it.")
     ] = None,
+    engine: Annotated[
+        Engine, typer.Option(help="Who makes the events: we from the oplog, or the server.")
+    ] = Engine.OPLOG,
     form: FormatOption = Format.JSONL,
     relaxed: RelaxedOption = False,
 ) -> None:
     """Print the change events of a replica set as they happen."""
-    with errors_in_one_line():
-        options = stream_options(option or [])
-        starts = start_of(start)
-        file = StateFile(state, namespace) if state is not None else None
-        saved = file.load() if file is not None else None
-        if saved is not None:
-            starts = {"start_after": saved}
+    with errors_in_one_line(), pymongo_errors_as_ours():
+        given = {
+            **stream_options(option or []),
+            **start_of(start),
+            "pipeline": json_array("--pipeline", pipeline),
+            "max_await_time_ms": AWAIT_MS,
+            "token_store": None if state is None else StateFile(state, namespace),
+        }
         with (
             _client(uri) as client,
-            open_oplog(
-                client,
-                namespace,
-                options=options,
-                pipeline=json_array("--pipeline", pipeline),
-                max_await_ms=AWAIT_MS,
-                **starts,
-            ) as stream,
+            _opened(target_of(client, namespace), engine, given) as stream,
         ):
-            _run(stream, event_writer(form, relaxed=relaxed), file)
+            _run(stream, event_writer(form, relaxed=relaxed))
 
 
-def _run(stream: OplogStream, write: Callable[[bytes], None], file: StateFile | None) -> None:
+def _opened(target: Target, engine: Engine, given: dict[str, Any]) -> ChangeStream:
+    """The stream that was asked for, or the server's own when the oplog may not be read."""
+    if engine is Engine.SERVER:
+        return watch_target(target, **given)
+    try:
+        return watch_target(target, engine="oplog", **given)
+    except (PrivilegeError, UnsupportedSource) as reason:
+        try:
+            stream = watch_target(target, **given)
+        except PyMongoError:
+            raise reason from None  # what was asked for comes first
+        say(f"tailrace: {in_one_line(reason)}; reading the server's own change stream")
+        return stream
+
+
+def _run(stream: ChangeStream, write: Callable[[bytes], None]) -> None:
     stopping = _until_signalled()
-    status = StatusLine(stream)
-    if file is not None:
-        # Where "now" was: a run that is killed before its first event must not lose it.
-        file.save(stream.resume_token)
+    status = StatusLine(stream.lag)
     while stream.alive and not stopping.is_set():
         try:
-            events, token = stream.next_batch()
-        except SourceLost as error:
-            say(f"tailrace: {' '.join(str(error).split())}; trying again")
+            events, _ = stream.next_batch()
+        except ConnectionFailure as error:
+            say(f"tailrace: {in_one_line(error)}; trying again")
             continue
         for event in events:
-            write(event)
+            write(bytes(event.raw))
         if events:
             sys.stdout.flush()
-        if file is not None:
-            file.save(token)
+        stream.commit()
         status.add(len(events))
     status.close()
+
+
+def target_of(client: MongoClient[dict[str, Any]], namespace: str | None) -> Target:
+    """The part of a deployment that a namespace names; all of it without one."""
+    if namespace is None:
+        return client
+    database, dot, collection = namespace.partition(".")
+    if not database or (dot and not collection):
+        raise OptionError(
+            f"--namespace {namespace!r} is neither a database nor db.collection",
+            option="--namespace",
+        )
+    return client[database][collection] if collection else client[database]
 
 
 def stream_options(words: list[str]) -> dict[str, Any]:
@@ -111,6 +151,8 @@ def stream_options(words: list[str]) -> dict[str, Any]:
         name, equals, value = word.partition("=")
         if not equals or not name:
             raise OptionError(f"--option {word!r} is not name=value", option="--option")
+        if name in WATCH_PARAMETERS:
+            raise OptionError(f"--option {name} is no option of $changeStream", option="--option")
         options[name] = json_value_or_text(value)
     return options
 

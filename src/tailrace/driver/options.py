@@ -28,6 +28,7 @@ DATABASES = (Database, AsyncDatabase)
 COLLECTIONS = (SyncCollection, AsyncCollection)
 WHOLE_CLUSTER_DATABASE = "admin"
 STAGE_OPTIONS = ("full_document", "full_document_before_change", "show_expanded_events")
+STARTS = ("resume_after", "start_after", "start_at_operation_time")
 ENGINES = ("server", "oplog")
 ON_ERROR = ("raise", "keep-trying")
 
@@ -48,15 +49,14 @@ def wanted(target: Any, given: Mapping[str, Any]) -> Wanted:
     """What a stream is asked for, by ``watch``'s arguments."""
     session = given["session"]
     stage = {name: given[name] for name in STAGE_OPTIONS} | given["stage_options"]
+    _check_word(given["full_document"])
+    stage = {server_name(name): value for name, value in stage.items() if value is not None}
+    starts = {name: _start(name, stage, given) for name in STARTS}
     return Wanted(
         **_namespace(target),
         pipeline=_pipeline(given["pipeline"]),
-        stage_options={
-            server_name(name): value for name, value in _checked(stage).items() if value is not None
-        },
-        resume_after=copy.deepcopy(given["resume_after"]),
-        start_after=copy.deepcopy(given["start_after"]),
-        start_at_operation_time=given["start_at_operation_time"],
+        stage_options=stage,
+        **starts,
         batch_size=given["batch_size"],
         max_await_time_ms=given["max_await_time_ms"],
         collation=_collation(given["collation"]),
@@ -102,11 +102,15 @@ def _pipeline(pipeline: Any) -> list[Any]:
     return copy.deepcopy(list(pipeline))
 
 
-def _checked(stage: dict[str, Any]) -> dict[str, Any]:
-    word = stage["full_document"]
-    if word is not None and not isinstance(word, str):
-        raise TypeError(f"full_document must be a string, not {type(word).__name__}")
-    return stage
+def _check_word(full_document: Any) -> None:
+    if full_document is not None and not isinstance(full_document, str):
+        raise TypeError(f"full_document must be a string, not {type(full_document).__name__}")
+
+
+def _start(name: str, stage: dict[str, Any], given: Mapping[str, Any]) -> Any:
+    """A start option, under PyMongo's name or, taken out of the stage's, the server's."""
+    named = stage.pop(server_name(name), None)
+    return copy.deepcopy(named if given[name] is None else given[name])
 
 
 def _collation(collation: Any) -> Any:

@@ -36,6 +36,9 @@ class Transport(Protocol):
     def perform(self, request: Open | GetMore | Kill) -> Answer:
         """Run one command; its error comes back as facts. Kill is never waited for long."""
 
+    def lag(self) -> tuple[int, int] | None:
+        """How far behind it is, and how much of the log is left; None when nobody knows."""
+
     def end(self) -> None:
         """Called when the stream is closed, perhaps more than once."""
 
@@ -86,6 +89,13 @@ class ChangeStream(StreamFacts):
         """
         events, token = self._run(self._machine.next_batch())
         return events, self._decoded_token(token)
+
+    def lag(self) -> tuple[int, int] | None:
+        """Seconds behind the log's end, and how long until the log forgets this place.
+
+        Only our own engine knows; None from the server's.
+        """
+        return self._transport.lag()
 
     def commit(self) -> None:
         """Have the token store hold the place behind all that was handed out, now."""

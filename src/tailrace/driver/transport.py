@@ -36,6 +36,10 @@ class ClientTransport:
         except PyMongoError as error:
             return failure(error, call.wire_version if call else None)
 
+    def lag(self) -> tuple[int, int] | None:
+        """The server does not say."""
+        return None
+
     def end(self) -> None:
         """Give the session back, if it is the stream's own."""
         if self._own is not None:

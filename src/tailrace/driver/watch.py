@@ -22,11 +22,13 @@ from pymongo.database import Database
 from tailrace.driver import options
 from tailrace.driver.async_stream import AsyncChangeStream
 from tailrace.driver.machine import ResumeMachine
+from tailrace.driver.oplog_transport import OplogTransport
 from tailrace.driver.patience import Patience
 from tailrace.driver.profiles import DEFAULT_PROFILE
 from tailrace.driver.pymongo_commands import Errands
-from tailrace.driver.stream import ChangeStream
+from tailrace.driver.stream import ChangeStream, Transport
 from tailrace.driver.transport import AsyncClientTransport, ClientTransport
+from tailrace.errors import OptionError
 
 MS_PER_S = 1000
 Pipeline = Sequence[Mapping[str, Any]]
@@ -69,6 +71,7 @@ def watch(
     on_error: str = "raise",
     give_up_after_s: float | None = None,
     token_store: Any | None = None,
+    engine: str = "server",
     **stage_options: Any,
 ) -> Any:
     """A resumable change stream of a PyMongo client, database or collection.
@@ -80,11 +83,18 @@ def watch(
     client = options.client_of(target)
     preference = target.read_preference if read_preference is None else read_preference
     errands = Errands(client, preference, target.codec_options)
+    own_engine = options.one_of("engine", engine, options.ENGINES) == "oplog"
     facts = facts_of(target, given)
     if isinstance(client, AsyncMongoClient):
+        if own_engine:
+            raise OptionError("engine='oplog' reads with a MongoClient only", option="engine")
         waiting = AsyncClientTransport(client, errands, session)
         return AsyncChangeStream(machine, waiting, token_store, **facts)
-    transport = ClientTransport(client, errands, session)
+    transport: Transport = (
+        OplogTransport(client, preference)
+        if own_engine
+        else ClientTransport(client, errands, session)
+    )
     return ChangeStream(machine, transport, token_store, **facts)
 
 

@@ -48,6 +48,26 @@ def test_it_prints_the_servers_events_from_a_time_until_the_invalidate(
     assert rest.output.read_bytes() == b"".join(theirs.events[2:])
 
 
+@pytest.mark.parametrize("engine", ["server", "oplog"])
+def test_both_engines_print_the_same_events_and_go_on_from_each_others_place(
+    mongodb: ReplicaSet, database: Base, tmp_path: Path, engine: str
+) -> None:
+    state = tmp_path / "state.json"
+    words = ("--namespace", f"{database.name}.things", "--state", str(state), "--format", "bson")
+    other = {"server": "oplog", "oplog": "server"}[engine]
+    written: list[bytes] = []
+    for number, name in enumerate((engine, other)):
+        run = Watch(mongodb.uri, tmp_path / name, *words, "--engine", name)
+        eventually(state.exists, "it is reading")
+        database.things.insert_one({"_id": number})
+        eventually(lambda run=run: run.output.stat().st_size, "the event is written out")
+        assert run.stop() == 0, run.said
+        written.append(run.output.read_bytes())
+    events = [bson.decode(each) for each in written]
+    assert [event["documentKey"]["_id"] for event in events] == [0, 1]
+    assert list(events[0]) == list(events[1])
+
+
 def test_a_terminal_shows_a_status_line(mongodb: ReplicaSet, database: Base) -> None:
     terminal, its_end = pty.openpty()
     process = subprocess.Popen(

@@ -44,8 +44,24 @@ def test_a_connection_string_with_a_user_and_certificates_is_enough(
     assert run.stop() == 0, run.said
 
 
-def test_a_user_without_the_role_learns_which_it_is(guarded: ReplicaSet, tmp_path: Path) -> None:
-    login = guarded.add_user("stranger", {"role": "read", "db": "shop"})
+def test_who_may_not_read_the_oplog_gets_the_servers_stream_and_a_word(
+    guarded: ReplicaSet, tmp_path: Path
+) -> None:
+    login = guarded.add_user("customer", {"role": "read", "db": "shop"})
+    state = tmp_path / "state.json"
+    words = ("--namespace", "shop", "--state", str(state))
+    run = Watch(guarded.uri_as(login), tmp_path / "out", *words)
+    eventually(state.exists, "it is reading")
+    guarded.client().shop.things.insert_one({"_id": 2})
+    eventually(run.events, "the event is written out")
+    assert run.stop() == 0, run.said
+    assert "grant the role read on the database local" in run.said
+    assert "reading the server's own change stream" in run.said
+    assert login.password not in run.said
+
+
+def test_a_user_without_the_role_learns_which_it_is(guarded: ReplicaSet) -> None:
+    login = guarded.add_user("stranger", {"role": "read", "db": "elsewhere"})
     status, line = refused(guarded.uri_as(login), "--namespace", "shop")
     assert (status, "grant the role read on the database local" in line) == (2, True)
     assert login.password not in line
