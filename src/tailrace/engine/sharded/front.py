@@ -17,10 +17,9 @@ from tailrace.engine.shard_keys import with_shard_keys
 from tailrace.engine.sharded.catalog import Catalog
 from tailrace.engine.sharded.clock import ClusterClock
 from tailrace.engine.sharded.inflow import SHARD_BYTES
-from tailrace.engine.sharded.stream import HISTORY_LOST, Reading, ShardedStream
+from tailrace.engine.sharded.stream import Reading, ShardedStream, removed
 from tailrace.engine.sharded.topology import CONFIG_GRANT, Topology
 from tailrace.engine.source import LOGIN, check_collection, probe
-from tailrace.errors import ServerError
 from tailrace.event.shape import Version
 from tailrace.oplog.deployment import Deployment
 from tailrace.oplog.tail import Tail
@@ -108,10 +107,5 @@ def _guide_start(topology: Topology, start: int) -> int:
     catalog = Catalog(config.client)
     for name in config.ask(lambda: catalog.removed_since(since), CONFIG_GRANT):
         if name not in topology.shards:
-            raise ServerError(
-                f"shard {name} was removed since, and its events with it",
-                code=HISTORY_LOST,
-                labels=("NonResumableChangeStreamError",),
-                shard=name,
-            )
+            raise removed(name)
     return found_at
