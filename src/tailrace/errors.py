@@ -37,6 +37,8 @@ CODE_NAMES = {
     72: "InvalidOptions",
     73: "InvalidNamespace",
     136: "CappedPositionLost",
+    146: "ExceededMemoryLimit",
+    159: "DurationOverflow",
     166: "CommandNotSupportedOnView",
     168: "InvalidPipelineOperator",
     207: "InvalidUUID",

@@ -107,6 +107,7 @@ def machine_of(target: Any, given: Mapping[str, Any]) -> ResumeMachine:
     """The machine of a stream with these arguments."""
     client = options.client_of(target)
     timeout_ms = given["timeout_ms"]
+    options.check_waits(given["max_await_time_ms"], timeout_ms)
     keep_trying = options.one_of("on_error", given["on_error"], options.ON_ERROR) != "raise"
     return ResumeMachine(
         options.wanted(target, given),
