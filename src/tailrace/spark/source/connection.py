@@ -35,6 +35,6 @@ def connect(uri: str) -> tuple[Deployment, Pin]:
 def _connected(uri: str) -> tuple[Deployment, Pin]:
     try:
         client, pin = pinned(uri, appname=APPLICATION)
-    except (ConfigurationError, InvalidURI) as error:
+    except (ConfigurationError, InvalidURI, ValueError) as error:
         raise OptionError(f"uri: {error}", option="uri") from error
     return Deployment(client), pin
