@@ -28,8 +28,9 @@ from bson.timestamp import Timestamp
 from pymongo import MongoClient
 from pymongo.collection import Collection
 from pymongo.database import Database
-from pymongo.errors import ConfigurationError, ConnectionFailure, PyMongoError
+from pymongo.errors import ConnectionFailure, PyMongoError
 
+from tailrace.cli.connection import client_of
 from tailrace.cli.metrics import Metrics
 from tailrace.cli.output import (
     Format,
@@ -105,7 +106,7 @@ def watch(
             "token_store": None if state is None else StateFile(state, namespace),
         }
         with contextlib.ExitStack() as stack:
-            clients = [stack.enter_context(_client(each)) for each in uri]
+            clients = [stack.enter_context(client_of(each)) for each in uri]
             reading = {"advance": not no_advance, **credentials_of(shard_credentials)}
             if len(clients) > 1:
                 reading["shards"] = clients
@@ -187,22 +188,6 @@ def start_of(text: str) -> dict[str, Any]:
         return {"start_after": token_document("--from", text)}
     time: Timestamp | None = cluster_time("--from", text)
     return {"start_at_operation_time": time}
-
-
-def _client(uri: str) -> MongoClient[dict[str, Any]]:
-    try:
-        return MongoClient(uri, appname="tailrace")
-    except (PyMongoError, ConfigurationError, ValueError) as error:
-        raise OptionError(f"URI: {_without_secrets(str(error), uri)}", option="URI") from None
-
-
-def _without_secrets(message: str, uri: str) -> str:
-    """What PyMongo says of a connection string, unless it repeats a part of the login."""
-    login = uri.partition("://")[2].rpartition("@")[0]
-    secrets = [part for part in re.split(r"[:@/]", login) if part]
-    if any(secret in message for secret in secrets):
-        return "cannot be used: percent-encode the user and the password"
-    return message
 
 
 def _until_signalled() -> threading.Event:
