@@ -1,13 +1,13 @@
 """The engine against the server's own change stream, verb by verb, on one machine.
 
-    python benchmarks/engine.py [--events 100000] [--rounds 3] [--verbs insert,update]
+    python benchmarks/engine.py [--events 100000] [--rounds 3] [--verbs insert,update] [--page FILE]
 
 A MongoDB of its own gets the writes of one verb; then, over the same part of its oplog,
 in turn and several rounds long: a raw scan (nobody looks at the entries), the server's
 own ``$changeStream`` (raw replies), and of the engine: decode (an ``Entry`` for each),
 transform (entries to events), and the whole ``replay``. The best round counts; CPU is
 that of the client and the server together. Before anything is measured, the events of
-``replay`` must be the server's, byte for byte.
+``replay`` must be the server's, byte for byte. ``--page`` writes it all down, for readers.
 """
 
 from __future__ import annotations
@@ -43,6 +43,24 @@ LENGTH_BYTES = 4
 USER_TICKS, SYSTEM_TICKS = 11, 12
 """Where /proc/<pid>/stat has them, counted behind the process's name."""
 MILLION = 1_000_000
+UNITS = "thousand events a second; in brackets: CPU seconds per million events"
+HEADS = ("verb", ["scan", "server", "decode", "transform", "replay", "replay/server"])
+PAGE = """\
+<!-- written by benchmarks/engine.py --page -->
+# Speed
+
+What the engine reaches on one core, beside the server's own change stream over the same
+entries in the same run. `make bench-engine` says what it is on your machine.
+
+{how}; {cpus} processors. In {units} of client and server together.
+
+{table}
+
+*scan* reads the raw entries and looks at none, *server* is `$changeStream` with its raw
+replies, *decode* finds the fields of each entry, *transform* makes events of entries, and
+*replay* does all of it from an archive. The last column is what counts: rates differ from
+machine to machine, and from one hour to the next.
+"""
 
 Client = MongoClient[dict[str, Any]]
 
@@ -134,11 +152,11 @@ def main() -> None:
     given = _arguments()
     with ReplicaSet(cache_gb=1.0) as replica_set:
         client = replica_set.client()
-        print(
-            f"MongoDB {replica_set.version}, {given.events} events a verb, best of {given.rounds}"
-        )
-        print("thousand events a second; in brackets: CPU seconds per million events")
-        print(_row("verb", ["scan", "server", "decode", "transform", "replay", "replay/server"]))
+        how = f"MongoDB {replica_set.version}, {given.events} events a verb, best of {given.rounds}"
+        print(how)
+        print(UNITS)
+        print(_row(*HEADS))
+        rows = []
         for verb in given.verbs:
             contest = Contest(replica_set, client, _written(client, verb, given.events))
             contest.check()
@@ -146,7 +164,10 @@ def main() -> None:
             cells = [_cell(best[name], given.events) for name in best]
             ratio = best["server"].wall_s / best["replay"].wall_s
             cells.append(f"{ratio:.2f}{'' if ratio >= GOAL else f' (goal: {GOAL})'}")
+            rows.append((verb, cells))
             print(_row(verb, cells), flush=True)
+    if given.page is not None:
+        given.page.write_text(_page(how, rows))
 
 
 def _arguments() -> argparse.Namespace:
@@ -154,6 +175,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--events", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--verbs", type=lambda text: text.split(","), default=list(VERBS))
+    parser.add_argument("--page", type=Path, help="a file to write it down in, as Markdown")
     given = parser.parse_args()
     unknown = set(given.verbs) - set(VERBS)
     if unknown:
@@ -206,6 +228,13 @@ def _documents(batch: bytes) -> int:
 
 def _cell(cost: Cost, events: int) -> str:
     return f"{events / cost.wall_s / 1000:.0f} [{cost.cpu_s / events * MILLION:.1f}]"
+
+
+def _page(how: str, rows: Sequence[tuple[str, Sequence[str]]]) -> str:
+    name, heads = HEADS
+    lines = [(name, heads), ("---", ["---:"] * len(heads)), *rows]
+    table = "\n".join("| " + " | ".join([first, *cells]) + " |" for first, cells in lines)
+    return PAGE.format(how=how, cpus=os.cpu_count(), units=UNITS, table=table)
 
 
 def _row(name: str, cells: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, settings
 
 pytest_plugins = [
     "tests.support.cluster",
+    "tests.support.conformance",
     "tests.support.dev_servers",
     "tests.support.mongodb",
     "tests.support.postgres",

@@ -16,11 +16,36 @@ import pytest
 from tailrace.embedded import ShardedCluster
 
 
+class SharedCluster:
+    """The cluster of a worker, and a new one when a server of it ended by itself."""
+
+    def __init__(self) -> None:
+        self._cluster: ShardedCluster | None = None
+
+    def get(self) -> ShardedCluster:
+        if self._cluster is None or not self._cluster.running:
+            self.close()
+            self._cluster = ShardedCluster(noop_interval_s=1)
+            self._cluster.start()
+        return self._cluster
+
+    def close(self) -> None:
+        if self._cluster is not None:
+            self._cluster.close()
+
+
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[ShardedCluster]:
+def shared_cluster() -> Iterator[SharedCluster]:
+    """What starts the shared cluster when the first test asks for it."""
+    shared = SharedCluster()
+    yield shared
+    shared.close()
+
+
+@pytest.fixture
+def cluster(shared_cluster: SharedCluster) -> ShardedCluster:
     """The cluster that a worker's tests share."""
-    with ShardedCluster(noop_interval_s=1) as cluster:
-        yield cluster
+    return shared_cluster.get()
 
 
 @pytest.fixture
@@ -29,7 +54,8 @@ def cluster_database(cluster: ShardedCluster) -> Iterator[str]:
     name = f"test_{uuid.uuid4().hex[:12]}"
     cluster.create_database(name, "s1")
     yield name
-    cluster.drop_database(name)
+    if cluster.running:
+        cluster.drop_database(name)
 
 
 @pytest.fixture

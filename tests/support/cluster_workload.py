@@ -46,9 +46,10 @@ class ClusterWorkload:
         self.cluster.insert(f"{self.database}.plain", {"_id": -1})
 
     def run(self, writers: int, writes: int, moves: int) -> None:
-        """Everything at once; errors of any part are raised."""
+        """Everything at once, with new writers; errors of any part are raised."""
         parts: list[Callable[[], None]] = [lambda: self._move(moves)]
-        for writer in range(writers):
+        first = len(self.acknowledged)
+        for writer in range(first, first + writers):
             self.acknowledged.append([])
             parts.append(lambda writer=writer: self._write(writer, writes))
         threads = [threading.Thread(target=self._guarded, args=(part,)) for part in parts]

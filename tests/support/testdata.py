@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -54,3 +55,11 @@ def shared_json(relative: str) -> Any:
 def from_extended(value: Any) -> Any:
     """Values that were read as plain JSON, as Extended JSON."""
     return json_util.loads(json.dumps(value), json_options=EXTENDED)
+
+
+def named_cases(read: Callable[[], list[Any]]) -> list[Any]:
+    """The parameters of a test for every shared case; one that skips when they are not here."""
+    try:
+        return [pytest.param(case, id=case.name) for case in read()]
+    except pytest.skip.Exception as absent:
+        return [pytest.param(None, marks=pytest.mark.skip(reason=str(absent)), id="absent")]

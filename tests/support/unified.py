@@ -89,9 +89,12 @@ class Observer(CommandListener):
         self.commands: list[tuple[str, str, Document]] = []
 
     def started(self, event: Any) -> None:
-        if event.command_name not in self._ignored:
-            command = copy.copy(event.command)
-            self.commands.append((event.command_name, event.database_name, command))
+        self.saw(event.command_name, event.database_name, copy.copy(event.command))
+
+    def saw(self, name: str, database: str, command: Document) -> None:
+        """Keep a command, unless it is to be ignored."""
+        if name not in self._ignored:
+            self.commands.append((name, database, command))
 
     def succeeded(self, event: Any) -> None: ...
 
@@ -131,7 +134,7 @@ class Run:
 
     def _make_collection(self, said: Document) -> Any:
         database = self.entities[said["database"]]
-        return database.get_collection(said["collectionName"])
+        return database[said["collectionName"]]
 
     def operate(self, operation: Document) -> None:
         """Run one operation, and compare what comes of it."""
@@ -203,7 +206,7 @@ def _update(method: str, change: str) -> Operation:
 OPERATIONS: Mapping[str, Operation] = {
     "createChangeStream": Run.create_change_stream,
     "createEntities": Run.create_entities,
-    "failPoint": Run.fail_point,
+    "failPoint": lambda run, target, **said: run.fail_point(target, **said),
     "iterateUntilDocumentOrError": lambda run, target: target.next(),
     "insertOne": lambda run, target, document: target.insert_one(document),
     "updateOne": _update("update_one", "update"),
@@ -238,13 +241,17 @@ def check_error(expected: Document, error: PyMongoError) -> None:
 
 def run_case(case: Case, uri: str, client: MongoClient[Any]) -> None:
     """Run a case; ``client`` is for what comes before it."""
-    run = Run(uri)
+    for data in decode(case.shared.get("initialData", [])):
+        fill(client, data)
+    perform_case(case, Run(uri))
+
+
+def perform_case(case: Case, run: Run) -> None:
+    """Make a case's entities, do what it says, and compare."""
     test = decode(case.test)
     with run.closing:
         for entity in decode(case.shared.get("createEntities", [])):
             run.create(entity)
-        for data in decode(case.shared.get("initialData", [])):
-            fill(client, data)
         for operation in test["operations"]:
             run.operate(operation)
         for expected in test.get("expectEvents", []):

@@ -71,6 +71,15 @@ def profile(name: str) -> Profile:
     return PROFILES[one_of("resume_policy", name, PROFILES)]
 
 
+def check_waits(max_await_time_ms: int | None, timeout_ms: int | None) -> None:
+    """A batch must not be waited for longer than a whole call may take."""
+    if max_await_time_ms is not None and timeout_ms and max_await_time_ms >= timeout_ms:
+        raise OptionError(
+            f"max_await_time_ms ({max_await_time_ms}) must be below timeout_ms ({timeout_ms})",
+            option="max_await_time_ms",
+        )
+
+
 def one_of(option: str, value: str, known: Collection[str]) -> str:
     """A value out of a few; the error names the nearest."""
     if value in known:

@@ -51,6 +51,7 @@ class ShardedCluster(Routing, Lifetime):
         self._wants_security = {"auth": auth, "tls": tls}
         self._security = Security()
         self.clock = ClusterClock()
+        self._removed: list[ReplicaSet] = []
         self._folder: ServerFolder | None = None
         self.config = self._member(CONFIG, "configsvr", port=port)
         self.shards: dict[str, ReplicaSet] = {
@@ -90,13 +91,13 @@ class ShardedCluster(Routing, Lifetime):
         return shard
 
     def remove_shard(self, name: str) -> None:
-        """Take a shard that has no ranges and no databases out of the cluster, and end it."""
+        """Take a shard that has no ranges and no databases out of the cluster; it runs on."""
         deadline = time.monotonic() + REMOVAL_S
         while self._ask_config("_configsvrRemoveShard", name)["state"] != "completed":
             if time.monotonic() > deadline:
                 raise OutcomeUnknown(f"shard {name} is not drained")
             time.sleep(REMOVAL_PAUSE_S)
-        self.shards.pop(name).close()
+        self._removed.append(self.shards.pop(name))
 
     def transaction(self) -> Transaction:
         """A transaction over shards, to be used in a ``with`` statement."""
@@ -137,7 +138,7 @@ class ShardedCluster(Routing, Lifetime):
 
     def close(self) -> None:
         """End all of it, and remove its folders."""
-        for member in (self.config, *self.shards.values()):
+        for member in (self.config, *self.shards.values(), *self._removed):
             member.close()
         if self._folder is not None:
             self._folder.close()

@@ -73,7 +73,7 @@ class Transaction(Writer):
     def _attempt(self, statement: Statement, shard: str, told: Mapping[str, Any]) -> int:
         database, collection = split_namespace(statement.namespace)
         command = {statement.verb: collection, **statement.fields, **told, **self._marks()}
-        answer = self._participants[shard].command(database, command)
+        answer = self._command(shard, database, command)
         for error in answer.get("writeErrors", ()):
             raise ServerError(error["errmsg"], code=error["code"])
         return int(answer["n"])
@@ -125,6 +125,13 @@ class Transaction(Writer):
                 connection.close()
 
     def _tell(self, shard: str, command: str, **fields: Any) -> dict[str, Any]:
-        connection = self._participants[shard]
         whole = {command: 1, **fields, **self._marks(), "writeConcern": BY_ALL}
-        return connection.command("admin", whole)
+        return self._command(shard, "admin", whole)
+
+    def _command(self, shard: str, database: str, command: Mapping[str, Any]) -> dict[str, Any]:
+        """Send a command that carries the cluster's time, and hear of the shard's."""
+        connection, clock = self._participants[shard], self._cluster.clock
+        connection.cluster_time = clock.known
+        answer = connection.command(database, command)
+        clock.take(connection.cluster_time)
+        return answer

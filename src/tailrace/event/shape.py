@@ -54,6 +54,8 @@ class Shape:
     emit_from_migrate: bool = False
     end_of_transaction: bool = False
     for_merge: bool = False
+    guides: bool = False
+    """Whether it is read for what happens to the cluster: all that is shown, and more."""
     matches_uuid: bool = False
     """Whether look-ups were asked to stay with the collection that the event is of."""
     splits: bool = False
@@ -92,9 +94,9 @@ class Shape:
         """Whether operations that share an entry are events also where no transaction is named.
 
         Up to 6.0 an ``applyOps`` without ``lsid`` or ``txnNumber`` (somebody ran the command)
-        shows nothing.
+        shows nothing. That is how a shard is removed then.
         """
-        return self.version >= (6, 1, 0)
+        return self.guides or self.version >= (6, 1, 0)
 
     @property
     def shows_resharding(self) -> bool:

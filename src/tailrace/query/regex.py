@@ -84,19 +84,19 @@ def pattern_test(pattern: Pattern) -> Test:
 
 
 @lru_cache(maxsize=512)
-def compiled(pattern: Pattern) -> Any:
-    """The pattern made ready, or the server's refusal."""
-    flags = pcre2.UNICODE
+def compiled(pattern: Pattern, invalid: int = INVALID_PATTERN) -> Any:
+    """The pattern made ready, or the server's refusal with the code of who asks."""
+    flags = pcre2.UNICODE | pcre2.ASCII
     for letter in pattern.flags:
         if letter not in FLAGS:
             raise refused(INVALID_FLAG, f"invalid flag in regex options: {letter}")
         flags |= FLAGS[letter]
     if len(pattern.source) > MAX_PATTERN_BYTES:
-        raise refused(INVALID_PATTERN, "Regular expression is too long")
+        raise refused(invalid, "Regular expression is too long")
     try:
         return pcre2.compile(pattern.source, flags)
     except pcre2.PatternError as error:
-        raise refused(INVALID_PATTERN, f"Regular expression is invalid: {error}") from error
+        raise refused(invalid, f"Regular expression is invalid: {error}") from error
 
 
 def bounded(search: Callable[[bytes], Any], text: bytes) -> Any:

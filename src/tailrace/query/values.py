@@ -81,7 +81,7 @@ def double(number: float) -> Value:
 
 def decimal(number: Decimal) -> Value:
     """A decimal128, rounded to its 34 digits."""
-    return DECIMAL, Decimal128(DECIMAL_CONTEXT.plus(number)).bid
+    return DECIMAL, Decimal128(DECIMAL_CONTEXT.create_decimal(number)).bid
 
 
 def date(millis: int) -> Value:

@@ -11,9 +11,10 @@ VERBS = ["insert", "update", "replace", "delete", "transactions"]
 PATIENCE_S = 240.0
 
 
-def test_every_verb_is_measured_beside_the_servers_stream() -> None:
+def test_every_verb_is_measured_beside_the_servers_stream(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
     done = subprocess.run(
-        [sys.executable, str(BENCHMARK), "--events", "150", "--rounds", "1"],
+        [sys.executable, str(BENCHMARK), "--events", "150", "--rounds", "1", "--page", str(page)],
         capture_output=True,
         text=True,
         check=False,
@@ -22,6 +23,7 @@ def test_every_verb_is_measured_beside_the_servers_stream() -> None:
     assert done.returncode == 0, done.stderr
     rows = [line.split()[0] for line in done.stdout.splitlines()[3:]]
     assert rows == VERBS
+    assert [line.split()[1] for line in page.read_text().splitlines() if "[" in line] == VERBS
 
 
 def test_an_unknown_verb_is_named_with_the_known_ones() -> None:

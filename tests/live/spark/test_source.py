@@ -10,10 +10,11 @@ import bson
 import pytest
 from pymongo import MongoClient
 from tests.support.change_streams import differences, now, server_stream, settle
-from tests.support.ddl_workload import SMALL_TRANSACTION_ENTRIES, Workload
+from tests.support.ddl_workload import Workload
 from tests.support.effort import effort
 from tests.support.source_query import Query, Row
 from tests.support.source_rows import events_of_rows
+from tests.support.transaction_workload import SMALL_TRANSACTION_ENTRIES
 
 from tailrace.embedded import ReplicaSet
 from tailrace.spark.source.offsets import format_time

@@ -32,6 +32,11 @@ class ClusterClock:
         time = known["clusterTime"]
         return int(time.time) << 32 | int(time.inc)
 
+    @property
+    def known(self) -> Mapping[str, Any] | None:
+        """The time as servers tell it to each other."""
+        return self._known
+
     @contextlib.contextmanager
     def session(self, client: MongoClient[Any]) -> Iterator[ClientSession]:
         """A session whose commands tell their server the time, and bring back the server's."""
@@ -41,7 +46,7 @@ class ClusterClock:
             try:
                 yield session
             finally:
-                self._take(session.cluster_time)
+                self.take(session.cluster_time)
 
     def hear(self, client: MongoClient[Any]) -> None:
         """Ask a server for its time, and tell it ours."""
@@ -53,7 +58,8 @@ class ClusterClock:
         if self.time < time:
             self.hear(client)
 
-    def _take(self, said: Mapping[str, Any] | None) -> None:
+    def take(self, said: Mapping[str, Any] | None) -> None:
+        """Hear of a time that a server told."""
         with self._lock:
             if said is not None and (
                 self._known is None or said["clusterTime"] > self._known["clusterTime"]

@@ -17,13 +17,14 @@ from typing import Any
 import bson
 
 from tailrace.engine.sharded.advance import Advancer
+from tailrace.engine.sharded.catalog import Catalog
 from tailrace.engine.sharded.clock import ClusterClock
 from tailrace.engine.sharded.inflow import SHARD_BYTES, Inflow
 from tailrace.engine.sharded.lookups import OwnerLookups
 from tailrace.engine.sharded.reader import ShardReader
-from tailrace.engine.sharded.topology import Topology
-from tailrace.engine.stream import BATCH_BYTES, OplogStream, Token, as_token
-from tailrace.errors import ServerError, UnsupportedSource
+from tailrace.engine.sharded.topology import CONFIG_GRANT, Topology
+from tailrace.engine.stream import BATCH_BYTES, OplogStream, ShardStatus, Token, as_token
+from tailrace.errors import ServerError, SourceLost, TailraceError, UnsupportedSource
 from tailrace.event.event import Event
 from tailrace.event.noops import new_shard_of
 from tailrace.oplog.deployment import Deployment
@@ -38,19 +39,6 @@ HISTORY_LOST = 286
 GUIDE = "config.shards"
 """What the guide reads, and its name in the merge: no shard can be called so."""
 JOIN_S = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class ShardStatus:
-    """How one shard's reader is doing."""
-
-    name: str
-    promise: int
-    """The cluster time that it has reached."""
-    behind_s: int
-    """Seconds behind the newest entry that is known of any shard."""
-    waiting_events: int
-    waiting_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +105,8 @@ class ShardedStream(OplogStream):
         options = parse_options(
             {"allowToRunOnConfigDB": True}, GUIDE, version, caller=Caller(mongos=True)
         )
-        guided = replace(options, start=self._reading.guide_start)
+        shape = replace(options.shape, guides=True)
+        guided = replace(options, shape=shape, start=self._reading.guide_start)
         own = Deployment(config.client)
         self._start(
             ShardReader(
@@ -181,9 +170,22 @@ class ShardedStream(OplogStream):
     def _raise_what_waits(self) -> None:
         try:
             self._inflow.raise_what_waits()
-        except ServerError:
+        except SourceLost as lost:
+            self._check_still_there(str(lost.fields.get("shard", "")))
+            raise
+        except TailraceError:
             self._failed = True
             raise
+
+    def _check_still_there(self, name: str) -> None:
+        """A shard that does not answer because it was removed will never answer."""
+        config = self._topology.config
+        if config is None or name == GUIDE:
+            return
+        catalog = Catalog(config.client)
+        if name not in config.ask(catalog.shards, CONFIG_GRANT):
+            self._failed = True
+            raise removed(name)
 
     def _fill(self, events: list[bytes], max_events: int | None) -> bool:
         """Take what may leave; whether there was any of it."""
@@ -220,12 +222,8 @@ class ShardedStream(OplogStream):
         elif event.operation == b"delete":
             reader = self._readers.pop(name, None)
             if reader is None:
-                raise ServerError(
-                    f"shard {name} was removed since, and its events with it",
-                    code=HISTORY_LOST,
-                    labels=("NonResumableChangeStreamError",),
-                    shard=name,
-                )
+                self._failed = True
+                raise removed(name)
             self._inflow.remove(name)
             reader.stop()
 
@@ -233,6 +231,7 @@ class ShardedStream(OplogStream):
         """Without a guide, a range that goes to a shard that is not read is an error."""
         name = new_shard_of(event.entry)
         if self._topology.config is None and name and name not in self._readers:
+            self._failed = True
             raise UnsupportedSource(
                 f"shard {name} has got a range, but is not among those that were named; name it "
                 "too, or give the config server, which knows them all",
@@ -261,3 +260,13 @@ class ShardedStream(OplogStream):
 
     def _shard_readers(self) -> list[Any]:
         return [reader for name, reader in self._readers.items() if name != GUIDE]
+
+
+def removed(name: str) -> ServerError:
+    """The error of a stream that would need a shard that is no longer there."""
+    return ServerError(
+        f"shard {name} was removed since, and its events with it",
+        code=HISTORY_LOST,
+        labels=("NonResumableChangeStreamError",),
+        shard=name,
+    )

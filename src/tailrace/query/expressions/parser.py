@@ -6,11 +6,20 @@ the server's codes. Bounded by the nesting that the pipeline's reader allows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from tailrace.errors import ServerError
 from tailrace.query.context import Context, Version, refused
-from tailrace.query.expressions.node import ABSENT_NODE, ROOT_NODE, Frame, Node, constant, folded
+from tailrace.query.expressions.node import (
+    ABSENT_NODE,
+    ROOT_NODE,
+    Frame,
+    Node,
+    Run,
+    constant,
+    folded,
+)
 from tailrace.query.paths import field_value
 from tailrace.query.values import (
     MISSING,
@@ -64,6 +73,21 @@ OPERATORS: dict[str, Operator] = {}
 """Every operator of the expression language, by name; the modules beside this one fill it."""
 
 
+NAMED_SINCE: Version = (5, 1, 0)
+RENUMBERED: dict[str, dict[int, tuple[Version, int]]] = {
+    "$add": {16554: ((6, 1, 0), 14)},
+    "$subtract": {
+        16556: (NAMED_SINCE, 14),
+        16613: (NAMED_SINCE, 14),
+        159: ((6, 1, 0), 15),
+        31109: ((6, 1, 0), 15),
+    },
+    "$multiply": {16555: (NAMED_SINCE, 14)},
+    "$divide": {16608: (NAMED_SINCE, 2), 16609: (NAMED_SINCE, 14)},
+}
+"""Refusals that got another code, and since when: 6.0.5 and 7.0.28 were asked."""
+
+
 def parse(value: Value, scope: Scope) -> Node:
     """Any operand: a path, a variable, an operator, an object, an array or a constant."""
     kind = value[0]
@@ -105,9 +129,33 @@ def parse_object(value: Value, scope: Scope) -> Node:
 def parse_operator(name: str, argument: Value, scope: Scope) -> Node:
     """One operator applied to its argument."""
     operator = OPERATORS.get(name)
-    if operator is None or scope.context.version < operator.since:
+    version = scope.context.version
+    if operator is None or version < operator.since:
         raise refused(INVALID_OPERATOR, f"Unrecognized expression '{name}'")
-    return operator.read(name, argument, scope)
+    renumbered = {
+        old: new for old, (since, new) in RENUMBERED.get(name, {}).items() if version >= since
+    }
+    if not renumbered:
+        return operator.read(name, argument, scope)
+    try:
+        node = operator.read(name, argument, scope)
+    except ServerError as error:
+        raise _renumbered(error, renumbered) from error
+    return Node(_renumbering(node.run, renumbered), node.constant)
+
+
+def _renumbering(run: Run, codes: Mapping[int, int]) -> Run:
+    def checked(frame: Frame) -> Value:
+        try:
+            return run(frame)
+        except ServerError as error:
+            raise _renumbered(error, codes) from error
+
+    return checked
+
+
+def _renumbered(error: ServerError, codes: Mapping[int, int]) -> ServerError:
+    return refused(codes[error.code], error.message) if error.code in codes else error
 
 
 def operands(argument: Value, scope: Scope) -> list[Node]:

@@ -4,56 +4,10 @@ from __future__ import annotations
 
 from tailrace.query.context import refused
 from tailrace.query.match.leaves import BAD_VALUE, Leaf, is_nan
+from tailrace.query.type_names import NAMES
 from tailrace.query.values import NUMBERS, Value, items, number, text
 from tailrace.raw import Span
-from tailrace.raw.elements import (
-    ARRAY,
-    BINARY,
-    BOOL,
-    CODE,
-    CODE_SCOPE,
-    DATE,
-    DB_POINTER,
-    DECIMAL,
-    DOUBLE,
-    INT32,
-    INT64,
-    MAX_KEY,
-    MIN_KEY,
-    NULL,
-    OBJECT,
-    OBJECT_ID,
-    REGEX,
-    STRING,
-    SYMBOL,
-    TIMESTAMP,
-    UNDEFINED,
-)
-
-NAMES = {
-    "double": DOUBLE,
-    "string": STRING,
-    "object": OBJECT,
-    "array": ARRAY,
-    "binData": BINARY,
-    "undefined": UNDEFINED,
-    "objectId": OBJECT_ID,
-    "bool": BOOL,
-    "date": DATE,
-    "null": NULL,
-    "regex": REGEX,
-    "dbPointer": DB_POINTER,
-    "javascript": CODE,
-    "symbol": SYMBOL,
-    "javascriptWithScope": CODE_SCOPE,
-    "int": INT32,
-    "timestamp": TIMESTAMP,
-    "long": INT64,
-    "decimal": DECIMAL,
-    "minKey": MIN_KEY,
-    "maxKey": MAX_KEY,
-}
-"""Each type's name to its byte."""
+from tailrace.raw.elements import ARRAY, MIN_KEY, STRING
 
 NUMBER_OF_MIN_KEY = -1
 
