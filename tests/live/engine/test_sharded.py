@@ -215,3 +215,37 @@ def test_listed_shards_are_read_without_a_config_server(
         cluster.move_range(namespace, "s2", None, {"k": 50})
         read_until(stream, Seen(), settled(cluster))
     assert unknown.value.shard == "s2"
+
+
+def test_what_comes_before_an_error_is_handed_out_first(
+    cluster: ShardedCluster, config: Client, cluster_database: str
+) -> None:
+    namespace = f"{cluster_database}.spoilt"
+    cluster.insert(namespace, {"_id": 0})
+    without_token = {"$cond": [{"$eq": ["$documentKey._id", 2]}, {}, "$$ROOT"]}
+    stages = [{"$replaceRoot": {"newRoot": without_token}}]
+    start = cluster_now(cluster)
+    cluster.insert(namespace, {"_id": 1}, {"_id": 2}, {"_id": 3})
+    until = settled(cluster)
+    options = {"startAtOperationTime": start}
+    with tailrace.open_oplog(config, namespace, options=options, pipeline=stages) as stream:
+        seen = Seen()
+        with pytest.raises(tailrace.ServerError) as spoilt:
+            read_until(stream, seen, until)
+        assert not stream.alive
+    assert spoilt.value.code == 280
+    assert [bson.decode(event)["documentKey"]["_id"] for event in seen.events] == [1]
+
+
+def test_the_driver_watches_a_cluster_with_our_own_engine(
+    cluster: ShardedCluster, config: Client, cluster_database: str
+) -> None:
+    cluster.shard_collection(f"{cluster_database}.driven", {"k": 1})
+    cluster.move_range(f"{cluster_database}.driven", "s2", {"k": 50})
+    collection = config[cluster_database]["driven"]
+    with tailrace.watch(collection, engine="oplog", max_await_time_ms=200) as stream:
+        written = [{"_id": number, "k": 30 * number} for number in range(4)]
+        cluster.insert(f"{cluster_database}.driven", *written)
+        seen = [next(stream)["fullDocument"] for _ in written]
+        assert {shard.name for shard in stream.shards()} == {"s1", "s2"}
+    assert seen == written

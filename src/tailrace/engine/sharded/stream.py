@@ -71,6 +71,7 @@ class ShardedStream(OplogStream):
         self._running: Iterator[Event] | None = None
         self._last: Place | None = None
         self._failed = self._closed = False
+        self._kept: TailraceError | None = None
         self._readers: dict[str, ShardReader] = {}
         self._inflow = Inflow(ShardStream(options).position, reading.shard_bytes)
         self._advancer = Advancer(self._inflow, clock) if reading.advance else None
@@ -158,23 +159,33 @@ class ShardedStream(OplogStream):
         """What the merge lets go now, or as soon as it lets go of anything."""
         await_ms = self._reading.max_await_ms if max_await_ms is None else max_await_ms
         events: list[bytes] = []
-        if self.alive and not self._fill(events, max_events):
-            self._raise_what_waits()
-            self._inflow.wait(await_ms / 1000)
-            if not self._fill(events, max_events):
+        self._raise_kept()
+        try:
+            if self.alive and not self._fill(events, max_events):
                 self._raise_what_waits()
+                self._inflow.wait(await_ms / 1000)
+                if not self._fill(events, max_events):
+                    self._raise_what_waits()
+        except TailraceError as error:
+            self._kept = error
+            if not events:
+                self._raise_kept()
         if self._whole.ended:
             self._inflow.close()
         return events, as_token(self.position)
+
+    def _raise_kept(self) -> None:
+        """The error that the events of the last batch came before; only a loss is passing."""
+        error, self._kept = self._kept, None
+        if error is not None:
+            self._failed = not isinstance(error, SourceLost)
+            raise error
 
     def _raise_what_waits(self) -> None:
         try:
             self._inflow.raise_what_waits()
         except SourceLost as lost:
             self._check_still_there(str(lost.fields.get("shard", "")))
-            raise
-        except TailraceError:
-            self._failed = True
             raise
 
     def _check_still_there(self, name: str) -> None:
@@ -184,7 +195,6 @@ class ShardedStream(OplogStream):
             return
         catalog = Catalog(config.client)
         if name not in config.ask(catalog.shards, CONFIG_GRANT):
-            self._failed = True
             raise removed(name)
 
     def _fill(self, events: list[bytes], max_events: int | None) -> bool:
@@ -222,7 +232,6 @@ class ShardedStream(OplogStream):
         elif event.operation == b"delete":
             reader = self._readers.pop(name, None)
             if reader is None:
-                self._failed = True
                 raise removed(name)
             self._inflow.remove(name)
             reader.stop()
@@ -231,7 +240,6 @@ class ShardedStream(OplogStream):
         """Without a guide, a range that goes to a shard that is not read is an error."""
         name = new_shard_of(event.entry)
         if self._topology.config is None and name and name not in self._readers:
-            self._failed = True
             raise UnsupportedSource(
                 f"shard {name} has got a range, but is not among those that were named; name it "
                 "too, or give the config server, which knows them all",
