@@ -51,9 +51,18 @@ def is_config_server(said: Mapping[str, Any]) -> bool:
     return "configsvr" in said
 
 
-def probe(deployment: Deployment) -> Source:
-    """Ask a replica set what it is; an error when it is no such thing."""
+def probe(deployment: Deployment, *, is_catalog: bool = False) -> Source:
+    """Ask a replica set what it is; an error when it is no such thing.
+
+    A config server is one, but whoever names it means the cluster, of which it is not a
+    part with documents: it must be asked for as the catalog.
+    """
     said = greet(deployment)
+    if is_config_server(said) and not is_catalog:
+        raise UnsupportedSource(
+            "this is the config server of a sharded cluster, and only a stream (tailrace watch, "
+            "open_oplog) can be read from a whole cluster: name one of its shards"
+        )
     if is_mongos(said):
         raise UnsupportedSource("a mongos has no oplog: connect to the shards' replica sets")
     if "setName" not in said:

@@ -1,4 +1,4 @@
-"""A cluster with authentication: signed cluster times, and a user for the shards."""
+"""A cluster with authentication and TLS: signed cluster times, and a user for the shards."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import bson
 import pytest
 from pymongo import MongoClient
+from tests.support.mongodb import TLS
 from tests.support.waiting import eventually
 
 import tailrace
@@ -25,7 +26,7 @@ SHARD = ({"role": "read", "db": "local"}, {"role": "read", "db": "guarded"})
 
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[ShardedCluster]:
-    with ShardedCluster(auth=True) as cluster:
+    with ShardedCluster(auth=True, tls=TLS) as cluster:
         cluster.create_database("guarded", "s1")
         cluster.shard_collection(NAMESPACE, {"k": 1})
         cluster.move_range(NAMESPACE, "s2", {"k": 50})

@@ -110,7 +110,7 @@ def discovered(
         own = ShardClients(client).open(str(answer["map"]["config"]))
         client = own
     config = Deployment(client)
-    found_at = probe(config).applied
+    found_at = probe(config, is_catalog=True).applied
     catalog = Catalog(client)
     hosts = config.ask(catalog.shards, CONFIG_GRANT)
     if not hosts:
