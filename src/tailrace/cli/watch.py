@@ -15,9 +15,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import re
-import signal
 import sys
-import threading
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
@@ -44,6 +42,7 @@ from tailrace.cli.output import (
     say,
 )
 from tailrace.cli.shards import ShardCredentialsOption, credentials_of
+from tailrace.cli.signals import until_signalled
 from tailrace.cli.state import StateFile
 from tailrace.cli.status import StatusLine
 from tailrace.cli.values import cluster_time, json_array, json_value_or_text, token_document
@@ -136,7 +135,7 @@ def _opened(
 
 
 def _run(stream: ChangeStream, write: Callable[[bytes], None], metrics: Metrics) -> None:
-    stopping = _until_signalled()
+    stopping = until_signalled()
     status = StatusLine(stream.lag, stream.shards)
     while stream.alive and not stopping.is_set():
         try:
@@ -188,16 +187,3 @@ def start_of(text: str) -> dict[str, Any]:
         return {"start_after": token_document("--from", text)}
     time: Timestamp | None = cluster_time("--from", text)
     return {"start_at_operation_time": time}
-
-
-def _until_signalled() -> threading.Event:
-    """Set by the first SIGINT or SIGTERM; a second one ends the process as usual."""
-    stopping = threading.Event()
-
-    def stop(number: int, _frame: object) -> None:
-        stopping.set()
-        signal.signal(number, signal.SIG_DFL)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
-    return stopping
