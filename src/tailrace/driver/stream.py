@@ -66,7 +66,9 @@ class ChangeStream(StreamFacts):
 
     def next(self) -> Any:
         """The next event, waited for as long as it takes; ``StopIteration`` at the end."""
-        event = self._run(self._machine.next())
+        event = self._machine.take()
+        if event is None:
+            event = self._run(self._machine.next())
         if event is None:
             raise StopIteration
         return self._decoded(event)

@@ -89,6 +89,16 @@ class Faults(Members):
         self.await_caught_up([node])
 
     @contextlib.contextmanager
+    def hidden(self, node: Node) -> Iterator[None]:
+        """Clients cannot reach this node inside the block; the other members can."""
+        network = self._network()
+        network.hide(node.port)
+        try:
+            yield
+        finally:
+            network.show(node.port)
+
+    @contextlib.contextmanager
     def fail_point(
         self,
         name: str,
