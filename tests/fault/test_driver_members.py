@@ -20,6 +20,7 @@ from tailrace.embedded import ReplicaSet
 
 pytestmark = pytest.mark.xdist_group("members")
 
+PROSE = "three nodes"
 SOON_S = 5.0
 """How long after an election the first event may take; PyMongo's own stream needs 33 s."""
 
@@ -76,7 +77,7 @@ def test_events_flow_soon_after_the_primary_was_killed(three: ReplicaSet, name: 
     assert first - elected < SOON_S
 
 
-def test_a_resume_selects_a_server_anew_as_its_own_read_preference_says(
+def test_6_a_resume_selects_a_server_anew_as_its_own_read_preference_says(
     three: ReplicaSet, name: str
 ) -> None:
     """Prose test 6; and a read preference for one stream, which PyMongo's watch has not."""

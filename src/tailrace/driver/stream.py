@@ -1,7 +1,7 @@
 """A change stream of a synchronous client: the machine's steps, carried out.
 
-One thread reads at a time; any other may close. What was waited for when a stream is
-closed comes back at once, since its cursor is killed on the server.
+One thread reads at a time; any other may close. A read that waits then ends as soon as
+the server notices that the cursor was killed.
 """
 
 from __future__ import annotations
