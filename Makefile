@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
 # What can run on any server that is named in TAILRACE_MONGOD.
 LIVE := $(wildcard tests/live tests/fault tests/conformance)
 
-.PHONY: help demo pymongo-source test test-fast test-live test-mongodb-7.0 check format lock reference soak bench-engine bench-driver conformance clean
+.PHONY: help demo pymongo-source test test-fast test-live test-mongodb-7.0 check format lock reference soak bench-engine bench-driver bench-router conformance clean
 
 help:
 	@grep -E '^[a-z][a-z0-9.-]*:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
@@ -18,7 +18,7 @@ $(READY): requirements/dev.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(READY) ## the main job, on an embedded MongoDB, in under 30 s
+demo: $(READY) ## the main job, on an embedded MongoDB, in under 2 minutes
 	$(BIN)/tailrace demo
 
 test: $(READY) pymongo-source ## every test (real servers included), under 15 minutes
@@ -65,6 +65,9 @@ bench-driver: $(READY) ## our change stream against PyMongo's, as ratios
 
 conformance: $(READY) pymongo-source ## where each official case runs (renews a page of the docs)
 	$(BIN)/python scripts/conformance.py
+
+bench-router: $(READY) ## one stream over 1 to 4 real shards and 1 to 64 simulated ones
+	$(BIN)/python benchmarks/router.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -31,7 +31,10 @@ class Workload(Transactions):
         rng = random.Random(seed)
         databases = [client[f"{prefix}_a"], client[f"{prefix}_b"]]
         super().__init__(client, rng, databases, NAMES, Crud(rng))
-        since_6_0 = int(client.server_info()["versionArray"][0]) >= 6
+        major = client.server_info()["versionArray"][0]
+        since_6_0 = major >= 6
+        self.applies = major >= 5
+        """Whether operations are applied by hand: a stream that meets them ends a 4.4."""
         self.images: tuple[str, Callable[[bool], Any]] = (
             ("changeStreamPreAndPostImages", lambda on: {"enabled": on})
             if since_6_0
@@ -224,6 +227,8 @@ class Workload(Transactions):
 
     def _apply_ops(self) -> None:
         """Operations that somebody applies by hand."""
+        if not self.applies:
+            return
         collection, rng = self._collection, self.rng
         key = rng.randrange(40)
         operations = [
@@ -231,6 +236,9 @@ class Workload(Transactions):
             for at in range(rng.randrange(1, 4))
         ]
         operations.append({"op": "d", "ns": collection.full_name, "o": {"_id": f"applied{key}"}})
+        for operation in operations:
+            if rng.random() < 0.2:
+                operation["fromMigrate"] = True
         self.client.admin.command("applyOps", operations[: rng.randrange(1, 5)])
 
     def _elsewhere(self) -> None:

@@ -6,10 +6,38 @@ gives an ``OptionError``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+from urllib.parse import unquote
+
+import typer
 
 from tailrace.cli.values import json_object
 from tailrace.errors import OptionError
+
+ShardCredentialsOption = Annotated[
+    str | None,
+    typer.Option(
+        envvar="TAILRACE_SHARD_CREDENTIALS",
+        show_envvar=True,
+        help="Who reads the shards, user:password[@authSource]; the URI's user without.",
+    ),
+]
+
+
+def credentials_of(text: str | None) -> dict[str, Any]:
+    """The user of the shards, as the engine takes it; percent-encoded like a URI's."""
+    if text is None:
+        return {}
+    login, _, source = text.partition("@")
+    user, colon, password = login.partition(":")
+    if not (user and colon and password):
+        raise OptionError(
+            "--shard-credentials is not user:password[@authSource]", option="--shard-credentials"
+        )
+    credentials = {"username": unquote(user), "password": unquote(password)}
+    if source:
+        credentials["authSource"] = unquote(source)
+    return {"shard_credentials": credentials}
 
 
 def named(option: str, words: list[str] | None) -> dict[str, str]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import itertools
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from tailrace.engine import ShardStatus
 from tailrace.errors import TailraceError
 
 EVERY_S = 1.0
@@ -24,9 +25,11 @@ class StatusLine:
     def __init__(
         self,
         lag: Callable[[], tuple[int, int] | None],
+        shards: Callable[[], Sequence[ShardStatus]] = tuple,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._lag = lag
+        self._shards = shards
         self._clock = clock
         self._shown = sys.stderr.isatty()
         self._since = clock()
@@ -42,7 +45,8 @@ class StatusLine:
             lag = self._lag()
         except TailraceError:
             return  # the next batch says what is wrong
-        sys.stderr.write(CLEAR_LINE + status_text(self._events / passed, *(lag or ())))
+        words = status_text(self._events / passed, *(lag or ())) + shards_text(self._shards())
+        sys.stderr.write(CLEAR_LINE + words)
         sys.stderr.flush()
         self._since, self._events = self._clock(), 0
 
@@ -59,6 +63,16 @@ def status_text(rate: float, lag_s: int | None = None, window_s: int = 0) -> str
     if lag_s is None:
         return words
     return f"{words} · {span(lag_s)} behind · {span(window_s)} of the oplog left"
+
+
+def shards_text(shards: Sequence[ShardStatus]) -> str:
+    """Which of several shards has got least far, and by how much; what waits for it."""
+    if not shards:
+        return ""
+    slowest = min(shards, key=lambda shard: shard.promise)
+    waiting = sum(shard.waiting_events for shard in shards)
+    behind = f"{slowest.name} {span(slowest.behind_s)} behind the others"
+    return f" · {len(shards)} shards, {behind}" + (f", {waiting:,} wait" if waiting else "")
 
 
 def span(seconds: int) -> str:

@@ -12,11 +12,10 @@ read, and with ``--engine server``, they are the server's own change stream.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import re
-import signal
 import sys
-import threading
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
@@ -27,8 +26,10 @@ from bson.timestamp import Timestamp
 from pymongo import MongoClient
 from pymongo.collection import Collection
 from pymongo.database import Database
-from pymongo.errors import ConfigurationError, ConnectionFailure, PyMongoError
+from pymongo.errors import ConnectionFailure, PyMongoError
 
+from tailrace.cli.connection import client_of
+from tailrace.cli.metrics import Metrics
 from tailrace.cli.output import (
     Format,
     FormatOption,
@@ -40,6 +41,8 @@ from tailrace.cli.output import (
     pymongo_errors_as_ours,
     say,
 )
+from tailrace.cli.shards import ShardCredentialsOption, credentials_of
+from tailrace.cli.signals import until_signalled
 from tailrace.cli.state import StateFile
 from tailrace.cli.status import StatusLine
 from tailrace.cli.values import cluster_time, json_array, json_value_or_text, token_document
@@ -64,7 +67,10 @@ class Engine(str, Enum):
 
 
 def watch(
-    uri: Annotated[str, typer.Argument(help="The replica set's connection string.")],
+    uri: Annotated[
+        list[str],
+        typer.Argument(help="A replica set, a cluster's config server, or each of its shards."),
+    ],
     namespace: NamespaceOption = None,
     option: Annotated[
         list[str] | None, typer.Option(help="A $changeStream option, name=value; repeatable.")
@@ -79,10 +85,17 @@ def watch(
     engine: Annotated[
         Engine, typer.Option(help="Who makes the events: we from the oplog, or the server.")
     ] = Engine.OPLOG,
+    no_advance: Annotated[
+        bool, typer.Option("--no-advance", help="Do not make idle shards write no-ops.")
+    ] = False,
+    shard_credentials: ShardCredentialsOption = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(help="Serve metrics for Prometheus on this local port.")
+    ] = None,
     form: FormatOption = Format.JSONL,
     relaxed: RelaxedOption = False,
 ) -> None:
-    """Print the change events of a replica set as they happen."""
+    """Print the change events of a replica set or a sharded cluster as they happen."""
     with errors_in_one_line(), pymongo_errors_as_ours():
         given = {
             **stream_options(option or []),
@@ -91,19 +104,27 @@ def watch(
             "max_await_time_ms": AWAIT_MS,
             "token_store": None if state is None else StateFile(state, namespace),
         }
-        with (
-            _client(uri) as client,
-            _opened(target_of(client, namespace), engine, given) as stream,
-        ):
-            _run(stream, event_writer(form, relaxed=relaxed))
+        with contextlib.ExitStack() as stack:
+            clients = [stack.enter_context(client_of(each)) for each in uri]
+            reading = {"advance": not no_advance, **credentials_of(shard_credentials)}
+            if len(clients) > 1:
+                reading["shards"] = clients
+            target = target_of(clients[0], namespace)
+            stream = stack.enter_context(_opened(target, engine, given, reading))
+            metrics = Metrics(stream.lag, stream.shards)
+            if metrics_port is not None:
+                stack.enter_context(metrics.served(metrics_port))
+            _run(stream, event_writer(form, relaxed=relaxed), metrics)
 
 
-def _opened(target: Target, engine: Engine, given: dict[str, Any]) -> ChangeStream:
+def _opened(
+    target: Target, engine: Engine, given: dict[str, Any], reading: dict[str, Any]
+) -> ChangeStream:
     """The stream that was asked for, or the server's own when the oplog may not be read."""
     if engine is Engine.SERVER:
         return watch_target(target, **given)
     try:
-        return watch_target(target, engine="oplog", **given)
+        return watch_target(target, engine="oplog", engine_options=reading, **given)
     except (PrivilegeError, UnsupportedSource) as reason:
         try:
             stream = watch_target(target, **given)
@@ -113,9 +134,9 @@ def _opened(target: Target, engine: Engine, given: dict[str, Any]) -> ChangeStre
         return stream
 
 
-def _run(stream: ChangeStream, write: Callable[[bytes], None]) -> None:
-    stopping = _until_signalled()
-    status = StatusLine(stream.lag)
+def _run(stream: ChangeStream, write: Callable[[bytes], None], metrics: Metrics) -> None:
+    stopping = until_signalled()
+    status = StatusLine(stream.lag, stream.shards)
     while stream.alive and not stopping.is_set():
         try:
             events, _ = stream.next_batch()
@@ -128,6 +149,7 @@ def _run(stream: ChangeStream, write: Callable[[bytes], None]) -> None:
             sys.stdout.flush()
         stream.commit()
         status.add(len(events))
+        metrics.add(len(events))
     status.close()
 
 
@@ -165,32 +187,3 @@ def start_of(text: str) -> dict[str, Any]:
         return {"start_after": token_document("--from", text)}
     time: Timestamp | None = cluster_time("--from", text)
     return {"start_at_operation_time": time}
-
-
-def _client(uri: str) -> MongoClient[dict[str, Any]]:
-    try:
-        return MongoClient(uri, appname="tailrace")
-    except (PyMongoError, ConfigurationError, ValueError) as error:
-        raise OptionError(f"URI: {_without_secrets(str(error), uri)}", option="URI") from None
-
-
-def _without_secrets(message: str, uri: str) -> str:
-    """What PyMongo says of a connection string, unless it repeats a part of the login."""
-    login = uri.partition("://")[2].rpartition("@")[0]
-    secrets = [part for part in re.split(r"[:@/]", login) if part]
-    if any(secret in message for secret in secrets):
-        return "cannot be used: percent-encode the user and the password"
-    return message
-
-
-def _until_signalled() -> threading.Event:
-    """Set by the first SIGINT or SIGTERM; a second one ends the process as usual."""
-    stopping = threading.Event()
-
-    def stop(number: int, _frame: object) -> None:
-        stopping.set()
-        signal.signal(number, signal.SIG_DFL)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
-    return stopping

@@ -18,13 +18,15 @@ from pymongo.errors import AutoReconnect, OperationFailure
 from tailrace.driver.document import raw_document
 from tailrace.driver.pymongo_commands import failure
 from tailrace.driver.requests import Answer, GetMore, Kill, Open, Reply
-from tailrace.engine import OplogStream, open_oplog
-from tailrace.errors import ServerError, SourceLost
+from tailrace.engine import OplogStream, ShardStatus, open_oplog
+from tailrace.errors import OptionError, ServerError, SourceLost
 
 AWAIT_MS = 1000
 """How long a batch is waited for when nobody says, as on the server."""
 AT_ONCE_MS = 1
 """How long the first batch is: an aggregate does not wait."""
+ENGINE_OPTIONS = ("shards", "shard_credentials", "advance")
+"""What ``open_oplog`` takes besides what a stream of the server's takes."""
 NO_COLLECTION = "$cmd.aggregate"
 MS_PER_S = 1000
 
@@ -32,8 +34,21 @@ MS_PER_S = 1000
 class OplogTransport:
     """Runs a stream's commands on the engine, over a client that stays its owner's."""
 
-    def __init__(self, client: MongoClient[Any], read_preference: Any) -> None:
-        self._client = client
+    def __init__(
+        self,
+        client: MongoClient[Any],
+        read_preference: Any,
+        engine_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        given = dict(engine_options or {})
+        unknown = next((name for name in given if name not in ENGINE_OPTIONS), None)
+        if unknown is not None:
+            raise OptionError(
+                f"engine_options: no option {unknown}; there are {', '.join(ENGINE_OPTIONS)}",
+                option="engine_options",
+            )
+        self._source = given.pop("shards", None) or client
+        self._engine_options = given
         self._read_preference = read_preference
         self._stream: OplogStream | None = None
         self._namespace = ""
@@ -60,6 +75,10 @@ class OplogTransport:
         """Seconds behind the log's end, and until the log forgets this place."""
         return None if self._stream is None else self._stream.lag()
 
+    def shards(self) -> list[ShardStatus]:
+        """How each shard's reader is doing."""
+        return [] if self._stream is None else self._stream.shards()
+
     def end(self) -> None:
         """Close the engine's stream."""
         if self._stream is not None:
@@ -72,11 +91,12 @@ class OplogTransport:
         whole = not isinstance(collection, str)
         self.end()
         self._stream = open_oplog(
-            self._client,
+            self._source,
             request.database if whole else f"{request.database}.{collection}",
             options=stage["$changeStream"],
             pipeline=pipeline,
             read_preference=self._read_preference,
+            **self._engine_options,
         )
         self._namespace = f"{request.database}.{NO_COLLECTION if whole else collection}"
         self._number = next(self._numbers)

@@ -26,6 +26,7 @@ from tailrace.driver.requests import (
     Steps,
     Token,
 )
+from tailrace.engine import ShardStatus
 
 T = TypeVar("T")
 
@@ -38,6 +39,9 @@ class Transport(Protocol):
 
     def lag(self) -> tuple[int, int] | None:
         """How far behind it is, and how much of the log is left; None when nobody knows."""
+
+    def shards(self) -> list[ShardStatus]:
+        """How each shard is being read; nothing where that is not ours to know."""
 
     def end(self) -> None:
         """Called when the stream is closed, perhaps more than once."""
@@ -98,6 +102,10 @@ class ChangeStream(StreamFacts):
         Only our own engine knows; None from the server's.
         """
         return self._transport.lag()
+
+    def shards(self) -> list[ShardStatus]:
+        """How each shard of a cluster is being read; only our own engine knows."""
+        return self._transport.shards()
 
     def commit(self) -> None:
         """Have the token store hold the place behind all that was handed out, now."""

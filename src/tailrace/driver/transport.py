@@ -13,6 +13,7 @@ from pymongo.errors import PyMongoError
 
 from tailrace.driver.pymongo_commands import Errands, failure, within
 from tailrace.driver.requests import Answer, GetMore, Kill, Open
+from tailrace.engine import ShardStatus
 
 
 class ClientTransport:
@@ -39,6 +40,10 @@ class ClientTransport:
     def lag(self) -> tuple[int, int] | None:
         """The server does not say."""
         return None
+
+    def shards(self) -> list[ShardStatus]:
+        """The server does not say."""
+        return []
 
     def end(self) -> None:
         """Give the session back, if it is the stream's own."""

@@ -31,6 +31,8 @@ from tailrace.driver.transport import AsyncClientTransport, ClientTransport
 from tailrace.errors import OptionError
 
 MS_PER_S = 1000
+UNSAID = frozenset({"target", "pipeline", "engine_options"})
+"""Of the arguments, what a stream does not list as its options: the last has secrets in it."""
 Pipeline = Sequence[Mapping[str, Any]]
 
 
@@ -72,11 +74,14 @@ def watch(
     give_up_after_s: float | None = None,
     token_store: Any | None = None,
     engine: str = "server",
+    engine_options: Mapping[str, Any] | None = None,
     **stage_options: Any,
 ) -> Any:
     """A resumable change stream of a PyMongo client, database or collection.
 
     The options of PyMongo's own ``watch`` come first, under its names and in its order.
+    With ``engine="oplog"`` the events are made here; ``engine_options`` then may name the
+    ``shards`` of a cluster (their clients), their ``shard_credentials``, and ``advance``.
     """
     given = dict(locals())
     machine = machine_of(target, given)
@@ -91,7 +96,7 @@ def watch(
         waiting = AsyncClientTransport(client, errands, session)
         return AsyncChangeStream(machine, waiting, token_store, **facts)
     transport: Transport = (
-        OplogTransport(client, preference)
+        OplogTransport(client, preference, engine_options)
         if own_engine
         else ClientTransport(client, errands, session)
     )
@@ -121,7 +126,7 @@ def machine_of(target: Any, given: Mapping[str, Any]) -> ResumeMachine:
 
 def facts_of(target: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """What a stream can be asked about how it was made."""
-    named = {name: value for name, value in given.items() if name not in ("target", "pipeline")}
+    named = {name: value for name, value in given.items() if name not in UNSAID}
     named.update(named.pop("stage_options"))
     return {
         "target": target,

@@ -2,6 +2,6 @@
 
 from tailrace.engine.live import open_oplog
 from tailrace.engine.replay import replay
-from tailrace.engine.stream import OplogStream
+from tailrace.engine.stream import OplogStream, ShardStatus
 
-__all__ = ["OplogStream", "open_oplog", "replay"]
+__all__ = ["OplogStream", "ShardStatus", "open_oplog", "replay"]

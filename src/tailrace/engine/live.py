@@ -24,6 +24,7 @@ from tailrace.engine.sharded import (
     Wanted,
     discovered,
     listed,
+    named,
     open_cluster,
 )
 from tailrace.engine.source import (
@@ -48,9 +49,12 @@ from tailrace.token import ResumeToken, cluster_time
 AWAIT_MS = 1000
 """How long a batch is waited for, as the server does by default."""
 
+Clients = MongoClient[Any] | Mapping[str, MongoClient[Any]] | Sequence[MongoClient[Any]]
+"""Of a deployment, or of each shard of one, by its name or not."""
+
 
 def open_oplog(
-    client: MongoClient[Any] | Mapping[str, MongoClient[Any]],
+    client: Clients,
     namespace: str | None = None,
     *,
     options: Mapping[str, Any] | None = None,
@@ -66,11 +70,11 @@ def open_oplog(
     """The change stream of a deployment, made from its oplogs; from now on without a start.
 
     A replica set, or a sharded cluster: by its config server (or a mongos, unchecked), or
-    by the clients of its shards under the shards' names. The shards of a cluster that is
-    found are read with the client's own options, as the user that ``shard_credentials``
-    names (``username``, ``password``, ``authSource``), the client's if it names none. Shards
-    without writes are moved on by reads, which make them write a no-op, unless ``advance``
-    is off.
+    by the clients of its shards, under the shards' names if they are given. The shards of
+    a cluster that is found are read with the client's own options, as the user that
+    ``shard_credentials`` names (``username``, ``password``, ``authSource``), the client's if
+    it names none. Shards without writes are moved on by reads, which make them write a
+    no-op, unless ``advance`` is off.
 
     The client stays the caller's, and is read with its read preference unless another
     is given. Raises ``ServerError`` for options that the server refuses, and
@@ -79,8 +83,9 @@ def open_oplog(
     starts = Starts(start_at_operation_time, resume_after, start_after)
     wanted = Wanted(namespace, options, pipeline, starts, max_await_ms, advance)
     credentials = ShardCredentials.parse(shard_credentials)
-    if isinstance(client, Mapping):
-        return open_cluster(listed(client, read_preference), wanted)
+    if isinstance(client, (Mapping, Sequence)):
+        shards = client if isinstance(client, Mapping) else named(client)
+        return open_cluster(listed(shards, read_preference), wanted)
     deployment = Deployment(client, read_preference)
     said = greet(deployment)
     if is_mongos(said) or is_config_server(said):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from bson.raw_bson import RawBSONDocument
@@ -21,6 +22,19 @@ BATCH_BYTES = 16 << 20
 """Past this many bytes of events a batch is full, as the server's."""
 
 Token = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStatus:
+    """How one shard's reader is doing."""
+
+    name: str
+    promise: int
+    """The cluster time that it has reached."""
+    behind_s: int
+    """Seconds behind the shard that has got farthest."""
+    waiting_events: int
+    waiting_bytes: int
 
 
 class OplogStream(ABC):
@@ -64,6 +78,10 @@ class OplogStream(ABC):
     @abstractmethod
     def lag(self) -> tuple[int, int]:
         """Seconds behind the log's end, and how long until the log forgets this place."""
+
+    def shards(self) -> list[ShardStatus]:
+        """How each shard's reader is doing; of a replica set, which has none, nothing."""
+        return []
 
     @property
     def resume_token(self) -> Token:

@@ -90,10 +90,13 @@ def _any_in_array(
         if index != position:
             continue
         if len(rest) == 1:
-            if test(buffer, each):
-                return True
-        elif kind in (OBJECT, ARRAY) and any_element(
-            buffer, each[1], rest[1:], test, into_leaf=into_leaf
-        ):
+            found = test(buffer, each)
+        elif kind == OBJECT:
+            found = any_element(buffer, each[1], rest[1:], test, into_leaf=into_leaf)
+        else:
+            found = kind == ARRAY and _any_in_array(
+                buffer, each, rest[1:], test, into_leaf=into_leaf
+            )
+        if found:
             return True
     return False

@@ -2,15 +2,15 @@
 
 from tailrace.engine.sharded.clients import ShardCredentials
 from tailrace.engine.sharded.front import Wanted, open_cluster
-from tailrace.engine.sharded.stream import ShardedStream, ShardStatus
-from tailrace.engine.sharded.topology import discovered, listed
+from tailrace.engine.sharded.stream import ShardedStream
+from tailrace.engine.sharded.topology import discovered, listed, named
 
 __all__ = [
     "ShardCredentials",
-    "ShardStatus",
     "ShardedStream",
     "Wanted",
     "discovered",
     "listed",
+    "named",
     "open_cluster",
 ]

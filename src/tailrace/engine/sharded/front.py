@@ -8,18 +8,20 @@ events with it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, TypeVar
 
 from tailrace.engine.shard_keys import with_shard_keys
 from tailrace.engine.sharded.catalog import Catalog
 from tailrace.engine.sharded.clock import ClusterClock
 from tailrace.engine.sharded.inflow import SHARD_BYTES
+from tailrace.engine.sharded.refusal import refusal
 from tailrace.engine.sharded.stream import Reading, ShardedStream, removed
 from tailrace.engine.sharded.topology import CONFIG_GRANT, Topology
 from tailrace.engine.source import LOGIN, check_collection, probe
+from tailrace.errors import TailraceError
 from tailrace.event.shape import Version
 from tailrace.oplog.deployment import Deployment
 from tailrace.oplog.tail import Tail
@@ -27,6 +29,7 @@ from tailrace.query import Context, compile_pipeline
 from tailrace.stage.options import Caller, Starts, StreamOptions, parse_options
 from tailrace.stage.user import with_pipeline
 
+Answer = TypeVar("Answer")
 INSERTS_SAY_THEIR_KEY: Version = (5, 3, 0)
 
 
@@ -53,7 +56,7 @@ def open_cluster(topology: Topology, wanted: Wanted) -> ShardedStream:
 
 
 def _open(topology: Topology, wanted: Wanted) -> ShardedStream:
-    source = probe(next(iter(topology.shards.values())))
+    source = next(iter([_asked(topology, name, probe) for name in topology.shards]))
     parsed = parse_options(
         wanted.options,
         wanted.namespace,
@@ -63,8 +66,8 @@ def _open(topology: Topology, wanted: Wanted) -> ShardedStream:
         caller=Caller(mongos=True),
     )
     stages = compile_pipeline(wanted.pipeline, Context(source.version)) if wanted.pipeline else None
-    for shard in topology.shards.values():
-        check_collection(shard, parsed.scope)
+    for name in topology.shards:
+        _asked(topology, name, lambda shard: check_collection(shard, parsed.scope))
     parsed = with_pipeline(_with_keys(parsed, topology.config), stages)
     clock = ClusterClock()
     if not parsed.start:
@@ -76,6 +79,14 @@ def _open(topology: Topology, wanted: Wanted) -> ShardedStream:
         _guide_start(topology, parsed.start),
     )
     return ShardedStream(topology, parsed, reading, clock, stages)
+
+
+def _asked(topology: Topology, name: str, question: Callable[[Deployment], Answer]) -> Answer:
+    """A shard's answer, or its refusal under its name."""
+    try:
+        return question(topology.shards[name])
+    except TailraceError as error:
+        raise refusal(error, name, topology.user) from error
 
 
 def _now(topology: Topology, clock: ClusterClock) -> int:

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tailrace.engine.sharded.inflow import Inflow
-from tailrace.errors import PrivilegeError, ProtocolError, ServerError, SourceLost, TailraceError
+from tailrace.engine.sharded.refusal import refusal
+from tailrace.errors import ProtocolError, SourceLost, TailraceError
 from tailrace.event.event import Event
 from tailrace.oplog.deployment import Deployment
-from tailrace.oplog.tail import GRANT, Tail
+from tailrace.oplog.tail import Tail
 from tailrace.router import Place
 from tailrace.stage.lookups import Lookups
 from tailrace.stage.options import StreamOptions
@@ -26,8 +27,6 @@ from tailrace.token import ResumeToken
 PIECE_BYTES = 1 << 20
 PIECE_EVENTS = 1_000
 BOUNDS_EVERY_S = 5.0
-AUTHENTICATION_FAILED = 18
-SERVERS_FIELDS = frozenset({"code", "code_name"})
 
 
 class ShardReader:
@@ -77,7 +76,7 @@ class ShardReader:
             self._read_on()
         except TailraceError as error:
             if not self.deployment.closed:
-                self._inflow.fail(self._named(error))
+                self._inflow.fail(refusal(error, self.name, self._user))
         except Exception as error:  # noqa: BLE001 - nobody else would ever hear of it
             if not self.deployment.closed:
                 failure = ProtocolError(f"shard {self.name}: {error!r}", shard=self.name)
@@ -147,19 +146,3 @@ class ShardReader:
         now = time.monotonic()
         if now - self._bounds_at >= BOUNDS_EVERY_S:
             self.bounds, self._bounds_at = self._tail.bounds(), now
-
-    def _named(self, error: TailraceError) -> TailraceError:
-        """The error with the shard's name in it."""
-        error.fields.setdefault("shard", self.name)
-        refused = isinstance(error, ServerError) and error.code == AUTHENTICATION_FAILED
-        if not (refused or isinstance(error, PrivilegeError)):
-            return error
-        error.fields.setdefault("grant", GRANT)
-        error.fields["user"] = self._user
-        who = "no user" if self._user is None else f"the user {self._user}"
-        said = "is no user of this shard" if refused else str(error)
-        return PrivilegeError(
-            f"shard {self.name}, {who}: {said}: needs {error.fields['grant']} there "
-            "(shard_credentials names another user)",
-            **{name: value for name, value in error.fields.items() if name not in SERVERS_FIELDS},
-        )

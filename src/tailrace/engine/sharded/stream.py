@@ -23,7 +23,7 @@ from tailrace.engine.sharded.inflow import SHARD_BYTES, Inflow
 from tailrace.engine.sharded.lookups import OwnerLookups
 from tailrace.engine.sharded.reader import ShardReader
 from tailrace.engine.sharded.topology import CONFIG_GRANT, Topology
-from tailrace.engine.stream import BATCH_BYTES, OplogStream, Token, as_token
+from tailrace.engine.stream import BATCH_BYTES, OplogStream, ShardStatus, Token, as_token
 from tailrace.errors import ServerError, SourceLost, TailraceError, UnsupportedSource
 from tailrace.event.event import Event
 from tailrace.event.noops import new_shard_of
@@ -39,19 +39,6 @@ HISTORY_LOST = 286
 GUIDE = "config.shards"
 """What the guide reads, and its name in the merge: no shard can be called so."""
 JOIN_S = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class ShardStatus:
-    """How one shard's reader is doing."""
-
-    name: str
-    promise: int
-    """The cluster time that it has reached."""
-    behind_s: int
-    """Seconds behind the newest entry that is known of any shard."""
-    waiting_events: int
-    waiting_bytes: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,15 @@ servers are (unchecked: no mongos was to be had). Nothing is written anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pymongo import MongoClient
 
 from tailrace.engine.sharded.catalog import Catalog
 from tailrace.engine.sharded.clients import ShardClients, ShardCredentials
-from tailrace.engine.source import is_mongos, probe
-from tailrace.errors import OptionError, UnsupportedSource
+from tailrace.engine.source import greet, is_mongos, probe
+from tailrace.errors import OptionError, PrivilegeError, UnsupportedSource
 from tailrace.oplog.deployment import Deployment
 
 Client = MongoClient[dict[str, Any]]
@@ -74,6 +74,26 @@ def listed(shards: Mapping[str, Client], read_preference: Any = None) -> Topolog
     return Topology(
         None, {name: Deployment(client, read_preference) for name, client in shards.items()}
     )
+
+
+def named(clients: Sequence[Client]) -> dict[str, Client]:
+    """These shards by the names that their cluster gave them, or that their sets have."""
+    return {_name(client): client for client in clients}
+
+
+def _name(client: Client) -> str:
+    deployment = Deployment(client)
+    said = greet(deployment)
+    if "setName" not in said:
+        raise UnsupportedSource("a shard is a replica set, and this is none")
+    try:
+        identity = deployment.ask(
+            lambda: client.admin["system.version"].find_one({"_id": "shardIdentity"}),
+            "read on admin",
+        )
+    except PrivilegeError:
+        identity = None
+    return str(identity["shardName"] if identity else said["setName"])
 
 
 def discovered(

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import ROUND_HALF_EVEN
 
 from tailrace.query.context import refused
+from tailrace.query.expressions.numbers import rounded
 from tailrace.query.match.leaves import BAD_VALUE, Leaf, is_nan, value_of
-from tailrace.query.values import NUMBERS, Value, items, number
+from tailrace.query.values import INT64_MIN, NUMBERS, Value, items, number
 from tailrace.raw import Span
-from tailrace.raw.elements import ARRAY, BINARY
+from tailrace.raw.elements import ARRAY, BINARY, DECIMAL
 
 BINARY_AT = 5
 """Behind a binary value's length and subtype."""
-INT64_BITS = 64
+ALL_64 = (1 << 64) - 1
+SIGN = 1 << 63
 
 Held = Callable[[int, int], bool]
 
@@ -26,7 +29,8 @@ BIT_TESTS: dict[str, Held] = {
 
 def bit_leaf(name: str, argument: Value) -> Leaf:
     """The test of one of the four."""
-    mask, highest = _mask(name, argument)
+    mask = _mask(name, argument)
+    of_number = _mask_of_number(argument, mask)
     holds = BIT_TESTS[name]
 
     def test(buffer: bytes, span: Span) -> bool:
@@ -35,13 +39,34 @@ def bit_leaf(name: str, argument: Value) -> Leaf:
             return holds(int.from_bytes(raw, "little"), mask)
         if span[0] not in NUMBERS:
             return False
-        bits = _whole(value_of(buffer, span))
-        if bits is None:
-            return False
-        # What lies above an int64 has the bit of its sign.
-        return holds(bits & ((1 << max(INT64_BITS, highest + 1)) - 1), mask)
+        bits = _bits_of(value_of(buffer, span))
+        return bits is not None and holds(bits & ALL_64, of_number)
 
     return Leaf(test)
+
+
+def _bits_of(value: Value) -> int | None:
+    """A number's bits: doubles must be whole, decimals are rounded."""
+    if value[0] != DECIMAL:
+        return _whole(value)
+    whole = rounded(number(value), ROUND_HALF_EVEN)
+    return INT64_MIN if whole is None else whole
+
+
+def _mask_of_number(argument: Value, mask: int) -> int:
+    """The bits asked of an int64: all that lie above it are its sign's.
+
+    The server reads binary masks as signed bytes: one of 0x80 or more asks for all bits
+    above it as well.
+    """
+    made = mask & ALL_64
+    if mask > ALL_64:
+        made |= SIGN
+    if argument[0] == BINARY:
+        for place, byte in enumerate(argument[1][BINARY_AT : BINARY_AT + 8]):
+            if byte >= 0x80:
+                made |= (ALL_64 << (8 * place)) & ALL_64 & ~(0x7F << (8 * place))
+    return made
 
 
 def _whole(value: Value) -> int | None:
@@ -51,23 +76,21 @@ def _whole(value: Value) -> int | None:
     return int(amount)
 
 
-def _mask(name: str, argument: Value) -> tuple[int, int]:
-    """The bits asked for, and the highest of them."""
+def _mask(name: str, argument: Value) -> int:
+    """The bits that are asked for."""
     if argument[0] == ARRAY:
-        positions = [_position(name, each) for each in items(argument)]
         mask = 0
-        for position in positions:
-            mask |= 1 << position
-    elif argument[0] == BINARY:
-        mask = int.from_bytes(argument[1][BINARY_AT:], "little")
-    elif argument[0] in NUMBERS:
-        whole = _whole(argument)
-        if whole is None or whole < 0:
-            raise refused(9, f"{name}: expected a non-negative integer")
-        mask = whole
-    else:
+        for each in items(argument):
+            mask |= 1 << _position(name, each)
+        return mask
+    if argument[0] == BINARY:
+        return int.from_bytes(argument[1][BINARY_AT:], "little")
+    if argument[0] not in NUMBERS:
         raise refused(BAD_VALUE, f"{name} takes an Array, a number, or a BinData")
-    return mask, mask.bit_length()
+    whole = _whole(argument)
+    if whole is None or whole < 0:
+        raise refused(9, f"{name}: expected a non-negative integer")
+    return whole
 
 
 def _position(name: str, value: Value) -> int:

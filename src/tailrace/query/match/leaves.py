@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tailrace.query.context import Context, refused
 from tailrace.query.ordering import CANONICAL, compare, sort_key
 from tailrace.query.paths import Test
-from tailrace.query.values import NUMBERS, Value, items, number
+from tailrace.query.values import INT32_MAX, NUMBERS, Value, items, number
 from tailrace.raw import Span, iter_spans
 from tailrace.raw.elements import (
     ARRAY,
@@ -74,7 +74,7 @@ def comparison(name: str, wanted: Value) -> Test:
     def test(buffer: bytes, span: Span) -> bool:
         kind = span[0]
         if CANONICAL[kind] != group:
-            return (want_null and kind in (0, UNDEFINED)) or (otherwise and kind != 0)
+            return otherwise or (want_null and kind in (0, UNDEFINED))
         value = value_of(buffer, span)
         if kind in NUMBERS and is_nan(value):
             return False
@@ -126,7 +126,7 @@ def membership(values: list[Value], patterns: list[Test]) -> Test:
     with_null = any(value[0] == NULL for value in values)
 
     def test(buffer: bytes, span: Span) -> bool:
-        if span[0] == 0:
+        if span[0] in (0, UNDEFINED):
             return with_null
         return sort_key(value_of(buffer, span)) in keys or any(
             pattern(buffer, span) for pattern in patterns
@@ -143,8 +143,8 @@ def exists(buffer: bytes, span: Span) -> bool:
 def size(wanted: Value) -> Leaf:
     """``$size``: an array of that many elements."""
     count = whole_number(wanted, "$size")
-    if count < 0:
-        raise refused(BAD_VALUE, "$size may not be negative")
+    if not 0 <= count <= INT32_MAX:
+        raise refused(BAD_VALUE, "$size must be a number that an array can have")
 
     def test(buffer: bytes, span: Span) -> bool:
         return span[0] == ARRAY and sum(1 for _ in iter_spans(buffer, span[1])) == count

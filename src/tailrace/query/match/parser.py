@@ -36,6 +36,8 @@ DB_REF_NAMES = frozenset((b"$ref", b"$id", b"$db"))
 Predicate = Callable[[bytes], bool]
 """Whether a document is what a query wants."""
 Path = tuple[bytes, ...]
+ALONE: Path = (b"v",)
+"""Where an element of an ``$elemMatch`` is put that is asked by itself: not gone into."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ def _asks(value: Value) -> bool:
 
 
 def _at(path: Path, leaf: Leaf) -> At:
-    test, into_leaf = leaf.test, leaf.into_leaf
+    test, into_leaf = leaf.test, leaf.into_leaf and path is not ALONE
     return lambda buffer, start: any_element(buffer, start, path, test, into_leaf=into_leaf)
 
 
@@ -227,11 +229,17 @@ def _all(path: Path, word: str, argument: Value, found: dict[bytes, Value], scop
     for each in asked:
         if each[0] == REGEX:
             parts.append(_at(path, Leaf(pattern_test(pattern_of(each)))))
-        elif each[0] == OBJECT and _asks(each):
+        elif each[0] == OBJECT and _begins_with_known(each):
             raise refused(BAD_VALUE, "no $ expressions in $all")
         else:
             parts.append(_at(path, Leaf(comparison("$eq", each))))
     return _every(parts)
+
+
+def _begins_with_known(value: Value) -> bool:
+    """Whether an object's first field is an operator that asks something of a field."""
+    names = [name.decode(errors="replace") for name, _ in fields(value)]
+    return bool(names) and names[0] in FIELD
 
 
 def _is_elem_match(value: Value) -> bool:
@@ -285,13 +293,12 @@ def _element_test(query: Value, scope: Scope) -> Test:
 def _tests_of(word: str, argument: Value, found: dict[bytes, Value], scope: Scope) -> list[Test]:
     if word not in FIELD:
         raise refused(BAD_VALUE, f"unknown operator: {word}")
-    made = FIELD[word]((b"v",), word, argument, found, scope)
+    made = FIELD[word](ALONE, word, argument, found, scope)
     if made is None:
         return []
     ask = made
 
     def test(buffer: bytes, span: Span) -> bool:
-        # The element stands alone, so that an array among them is not gone into.
         return ask(*_alone(buffer, span))
 
     return [test]
