@@ -11,6 +11,7 @@ import typer
 
 from tailrace.cli import dev, token
 from tailrace.cli.demo import demo
+from tailrace.cli.explain import explain
 from tailrace.cli.replay import replay
 from tailrace.cli.watch import watch
 
@@ -23,6 +24,7 @@ def tailrace() -> None:
 
 
 app.command()(demo)
+app.command()(explain)
 app.command()(replay)
 app.command()(watch)
 app.add_typer(dev.app, name="dev")

@@ -25,6 +25,8 @@ class Context:
     version: Version
     variables: Mapping[bytes, Value] = field(default_factory=dict)
     """``let``, and ``NOW`` and ``CLUSTER_TIME`` where they are known."""
+    collated: bool = False
+    """Whether strings are to be compared by another collation than the simple one."""
 
     def since(self, *version: int) -> bool:
         """Whether the release is this one or a later one."""

@@ -56,7 +56,7 @@ def parse_add_fields(argument: Value, scope: Scope) -> Projection:
     if not leaves:
         raise refused(ADDS_NO_FIELD, "specification must have at least one field")
     check_collisions([path for path, _ in leaves], (40176, 40176))
-    tree = Projection(keeps=True)
+    tree = Projection(keeps=True, places=scope.places)
     for path, value in leaves:
         _at(tree, path).compute(path[-1], parse(value, scope))
     return tree

@@ -24,7 +24,7 @@ from tailrace.stage.options import StreamOptions
 from tailrace.stage.resume import CheckResumability, check_history
 from tailrace.stage.transform import Transform, only_classic
 from tailrace.stage.unwind import UnwindTransactions
-from tailrace.stage.user import Pipeline
+from tailrace.stage.user import Pipeline, UserPipeline
 from tailrace.token import ResumeToken, high_water_mark
 
 Stage = Callable[[Iterable[Any]], Iterator[Any]]
@@ -51,6 +51,7 @@ class ShardStream:
             self._last = client
         self._version = version
         self._stages = self._assemble(options, lookups, pipeline)
+        self._users = next((each for each in self._stages if isinstance(each, UserPipeline)), None)
 
     def _assemble(
         self, options: StreamOptions, lookups: Lookups, pipeline: Pipeline | None
@@ -91,7 +92,12 @@ class ShardStream:
     @property
     def ended(self) -> bool:
         """Whether an invalidate ended the stream."""
-        return self._invalidate.ended
+        return self._invalidate.ended and not self._holds
+
+    @property
+    def _holds(self) -> bool:
+        """Whether events that were read wait for their turn."""
+        return self._users is not None and self._users.holds
 
     @property
     def scanned(self) -> int:
@@ -101,8 +107,10 @@ class ShardStream:
     @property
     def position(self) -> tuple[bytes, bytes]:
         """The token, and its type bits, to go on from once a whole batch was taken."""
-        reached = max(self._match.scanned, self.options.start)
-        last = self._last
+        last = self._invalidate.last if self.ended else self._last
+        read = last.time if self._holds and isinstance(last, Event) else self._match.scanned
+        reached = self.options.start if self._holds and last is None else read
+        reached = max(reached, self.options.start)
         if isinstance(last, Event) and (self.ended or reached <= last.time):
             return last.token, last.type_bits
         if isinstance(last, ResumeToken) and reached <= last.cluster_time:

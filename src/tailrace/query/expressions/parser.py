@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from tailrace.errors import ServerError
-from tailrace.query.context import Context, Version, refused
+from tailrace.query.context import Context, Version, not_here, refused
 from tailrace.query.expressions.node import (
     ABSENT_NODE,
     ROOT_NODE,
@@ -47,6 +47,8 @@ class Scope:
     names: frozenset[bytes] = frozenset()
     current: bool = False
     """Whether ``$$CURRENT`` was given another meaning than the document."""
+    places: bool = False
+    """Whether the document is still a change event, whose fields have their places."""
 
     def inside(self, *names: bytes) -> Scope:
         """The scope of an expression that sees more variables."""
@@ -72,6 +74,47 @@ class Operator:
 OPERATORS: dict[str, Operator] = {}
 """Every operator of the expression language, by name; the modules beside this one fill it."""
 
+
+SERVERS_VARIABLES = frozenset(
+    (b"NOW", b"CLUSTER_TIME", b"JS_SCOPE", b"IS_MR", b"SEARCH_META", b"USER_ROLES")
+)
+NEVER: Version = (1000, 0, 0)
+SERVER_ONLY: dict[str, Version] = {
+    "$accumulator": (4, 4, 0),
+    "$bitAnd": (6, 3, 0),
+    "$bitNot": (6, 3, 0),
+    "$bitOr": (6, 3, 0),
+    "$bitXor": (6, 3, 0),
+    "$dateAdd": (5, 0, 0),
+    "$dateDiff": (5, 0, 0),
+    "$dateFromParts": OLDEST,
+    "$dateFromString": OLDEST,
+    "$dateSubtract": (5, 0, 0),
+    "$dateToParts": OLDEST,
+    "$dateToString": OLDEST,
+    "$dateTrunc": (5, 0, 0),
+    "$dayOfMonth": OLDEST,
+    "$dayOfWeek": OLDEST,
+    "$dayOfYear": OLDEST,
+    "$function": (4, 4, 0),
+    "$hour": OLDEST,
+    "$isoDayOfWeek": OLDEST,
+    "$isoWeek": OLDEST,
+    "$isoWeekYear": OLDEST,
+    "$median": (7, 0, 0),
+    "$meta": OLDEST,
+    "$millisecond": OLDEST,
+    "$minute": OLDEST,
+    "$month": OLDEST,
+    "$percentile": (7, 0, 0),
+    "$rand": (4, 4, 2),
+    "$sampleRate": (4, 4, 2),
+    "$second": OLDEST,
+    "$toHashedIndexKey": (6, 3, 0),
+    "$week": OLDEST,
+    "$year": OLDEST,
+}
+"""Operators that servers know and that are left to them, and since when."""
 
 NAMED_SINCE: Version = (5, 1, 0)
 RENUMBERED: dict[str, dict[int, tuple[Version, int]]] = {
@@ -130,6 +173,8 @@ def parse_operator(name: str, argument: Value, scope: Scope) -> Node:
     """One operator applied to its argument."""
     operator = OPERATORS.get(name)
     version = scope.context.version
+    if operator is None and version >= SERVER_ONLY.get(name, NEVER):
+        raise not_here(name, "it is not known here")
     if operator is None or version < operator.since:
         raise refused(INVALID_OPERATOR, f"Unrecognized expression '{name}'")
     renumbered = {
@@ -228,6 +273,8 @@ def _variable(name: bytes, path: tuple[bytes, ...], scope: Scope) -> Node:
         return ABSENT_NODE
     if name in known:
         return constant(value_at(known[name], path))
+    if name in SERVERS_VARIABLES:
+        raise not_here(f"$${name.decode()}", "its value is not known here")
     raise refused(17276, f"Use of undefined variable: {name.decode(errors='replace')}")
 
 
