@@ -18,7 +18,7 @@ $(READY): requirements/dev.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(READY) ## the main job, on an embedded MongoDB, in under 30 s
+demo: $(READY) ## the main job, on an embedded MongoDB, in under 2 minutes
 	$(BIN)/tailrace demo
 
 test: $(READY) pymongo-source ## every test (real servers included), under 15 minutes

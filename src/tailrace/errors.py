@@ -5,6 +5,7 @@
     ├── OperatorError          the operator acts: the message says what, and where
     │   ├── OptionError          an option's name or value is wrong
     │   ├── CheckpointError      a checkpoint is of another source, or of another release
+    │   ├── DivergedTable        a table lacks what the log goes on from: load it again
     │   ├── PrivilegeError       a grant is missing (``grant`` says which)
     │   ├── MissingServer        a binary or an extra is not installed
     │   ├── ServerStartFailed    an embedded server did not come up (``log``: its last words)
@@ -88,6 +89,10 @@ class OperatorError(TailraceError):
 
 class OptionError(OperatorError):
     """An option's name or value is wrong; ``option`` names it."""
+
+
+class DivergedTable(OperatorError):
+    """A table lacks what the log goes on from, so that an event cannot be applied to it."""
 
 
 class CheckpointError(OperatorError):

@@ -231,6 +231,9 @@ class Workload(Transactions):
             for at in range(rng.randrange(1, 4))
         ]
         operations.append({"op": "d", "ns": collection.full_name, "o": {"_id": f"applied{key}"}})
+        for operation in operations:
+            if rng.random() < 0.2:
+                operation["fromMigrate"] = True
         self.client.admin.command("applyOps", operations[: rng.randrange(1, 5)])
 
     def _elsewhere(self) -> None:

@@ -22,10 +22,11 @@ STARTS = ("resumeAfter", "startAfter", "startAtOperationTime")
 
 @dataclass(frozen=True)
 class RecordedStream:
-    """One recorded stream of a replica set."""
+    """One recorded stream of a replica set, or of one shard of a cluster by itself."""
 
     recording: Recording
     described: Mapping[str, Any]
+    shard: str = ""
 
     @property
     def namespace(self) -> str | None:
@@ -34,14 +35,28 @@ class RecordedStream:
         return ".".join(parts) if parts else None
 
     @property
+    def number(self) -> str:
+        """The number in its file's name."""
+        return "-".join([*filter(None, [self.shard]), f"{self.described['id']:02d}"])
+
+    @property
     def events(self) -> list[bytes]:
         """The server's events."""
-        return self.recording.documents(f"stream-{self.described['id']:02d}.bson")
+        return self.recording.documents(f"stream-{self.number}.bson")
 
     @property
     def entries(self) -> list[bytes]:
         """The log."""
-        return self.recording.documents("oplog.bson")
+        return self.recording.documents(self._file("oplog"))
+
+    @property
+    def documents(self) -> list[bytes]:
+        """What there was in the end, row by row."""
+        rows = self.recording.documents("documents.bson")
+        return [row for row in rows if not self.shard or bson.decode(row)["shard"] == self.shard]
+
+    def _file(self, name: str) -> str:
+        return f"{name}-{self.shard}.bson" if self.shard else f"{name}.bson"
 
     def options(self, **start: Any) -> dict[str, Any]:
         """Its options; with another start, when one is given."""
@@ -50,18 +65,23 @@ class RecordedStream:
             options = {name: value for name, value in options.items() if name not in STARTS}
         return {**options, **start}
 
-    def replay(self, **start: Any) -> list[bytes]:
-        """All events from a start."""
+    def replayed(self, documents: list[bytes] | None = None, **start: Any) -> Iterator[bytes]:
+        """The events from a start, as they come; documents may be given in another form."""
+        rows = self.documents if documents is None else documents
         found = tailrace.replay(
-            self.recording.file("oplog.bson"),
+            self.recording.file(self._file("oplog")),
             namespace=self.namespace,
             options=self.options(**start),
             pipeline=self.described.get("pipeline"),
-            documents=self.recording.file("documents.bson"),
-            pre_images=self.recording.files.get("preimages.bson"),
+            documents=b"".join(rows),
+            pre_images=self.recording.files.get(self._file("preimages")),
             server_version=self.recording.version,
         )
-        return [bytes(event.raw) for event in found]
+        return (event.raw for event in found)
+
+    def replay(self, **start: Any) -> list[bytes]:
+        """All events from a start."""
+        return list(self.replayed(**start))
 
     def in_batches(self, batches: Iterable[list[bytes]]) -> Iterator[tuple[list[bytes], str]]:
         """The events of each batch of entries, and the token behind them."""
@@ -69,8 +89,8 @@ class RecordedStream:
         options = parse_options(self.options(), self.namespace, version)
         lookups = RecordedLookups(
             options.shape,
-            documents=self.recording.file("documents.bson"),
-            pre_images=self.recording.files.get("preimages.bson"),
+            documents=b"".join(self.documents),
+            pre_images=self.recording.files.get(self._file("preimages")),
         )
         stages = ShardStream(options, lookups)
         with closing(lookups):
@@ -78,7 +98,7 @@ class RecordedStream:
                 yield [event.raw for event in stages.run(batch)], stages.position[0].decode()
 
     def __str__(self) -> str:
-        return f"{self.recording}-{self.described['id']:02d}"
+        return f"{self.recording}-{self.number}"
 
 
 @cache

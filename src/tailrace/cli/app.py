@@ -11,8 +11,12 @@ import typer
 
 from tailrace.cli import dev, token
 from tailrace.cli.demo import demo
+from tailrace.cli.doctor import doctor
 from tailrace.cli.explain import explain
+from tailrace.cli.maintain import maintain
 from tailrace.cli.replay import replay
+from tailrace.cli.sync import sync
+from tailrace.cli.verify import verify
 from tailrace.cli.watch import watch
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -27,6 +31,10 @@ app.command()(demo)
 app.command()(explain)
 app.command()(replay)
 app.command()(watch)
+app.command()(sync)
+app.command()(verify)
+app.command()(maintain)
+app.command()(doctor)
 app.add_typer(dev.app, name="dev")
 app.add_typer(token.app, name="token")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -86,3 +87,14 @@ def _iso(name: str, text: str) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=timezone.utc)
     return int(moment.timestamp())
+
+
+def pairs(name: str, words: Sequence[str] | None) -> dict[str, str]:
+    """Names and values from ``name=value`` words."""
+    found = {}
+    for word in words or ():
+        key, equals, value = word.partition("=")
+        if not equals or not key.strip():
+            raise OptionError(f"{name} {word!r} is not name=value", option=name)
+        found[key.strip()] = value
+    return found

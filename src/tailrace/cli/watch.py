@@ -15,9 +15,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import re
-import signal
 import sys
-import threading
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
@@ -28,8 +26,9 @@ from bson.timestamp import Timestamp
 from pymongo import MongoClient
 from pymongo.collection import Collection
 from pymongo.database import Database
-from pymongo.errors import ConfigurationError, ConnectionFailure, PyMongoError
+from pymongo.errors import ConnectionFailure, PyMongoError
 
+from tailrace.cli.connection import client_of
 from tailrace.cli.metrics import Metrics
 from tailrace.cli.output import (
     Format,
@@ -43,6 +42,7 @@ from tailrace.cli.output import (
     say,
 )
 from tailrace.cli.shards import ShardCredentialsOption, credentials_of
+from tailrace.cli.signals import until_signalled
 from tailrace.cli.state import StateFile
 from tailrace.cli.status import StatusLine
 from tailrace.cli.values import (
@@ -110,7 +110,7 @@ def watch(
             "token_store": None if state is None else StateFile(state, namespace),
         }
         with contextlib.ExitStack() as stack:
-            clients = [stack.enter_context(_client(each)) for each in uri]
+            clients = [stack.enter_context(client_of(each)) for each in uri]
             reading = {"advance": not no_advance, **credentials_of(shard_credentials)}
             if len(clients) > 1:
                 reading["shards"] = clients
@@ -140,7 +140,7 @@ def _opened(
 
 
 def _run(stream: ChangeStream, write: Callable[[bytes], None], metrics: Metrics) -> None:
-    stopping = _until_signalled()
+    stopping = until_signalled()
     status = StatusLine(stream.lag, stream.shards)
     while stream.alive and not stopping.is_set():
         try:
@@ -192,32 +192,3 @@ def start_of(text: str) -> dict[str, Any]:
         return {"start_after": token_document("--from", text)}
     time: Timestamp | None = cluster_time("--from", text)
     return {"start_at_operation_time": time}
-
-
-def _client(uri: str) -> MongoClient[dict[str, Any]]:
-    try:
-        return MongoClient(uri, appname="tailrace")
-    except (PyMongoError, ConfigurationError, ValueError) as error:
-        raise OptionError(f"URI: {_without_secrets(str(error), uri)}", option="URI") from None
-
-
-def _without_secrets(message: str, uri: str) -> str:
-    """What PyMongo says of a connection string, unless it repeats a part of the login."""
-    login = uri.partition("://")[2].rpartition("@")[0]
-    secrets = [part for part in re.split(r"[:@/]", login) if part]
-    if any(secret in message for secret in secrets):
-        return "cannot be used: percent-encode the user and the password"
-    return message
-
-
-def _until_signalled() -> threading.Event:
-    """Set by the first SIGINT or SIGTERM; a second one ends the process as usual."""
-    stopping = threading.Event()
-
-    def stop(number: int, _frame: object) -> None:
-        stopping.set()
-        signal.signal(number, signal.SIG_DFL)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
-    return stopping

@@ -13,13 +13,13 @@ Facts: facts/server-semantics, section 4.4. Knows no event.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bson.timestamp import Timestamp
 from pymongo import MongoClient
 from pymongo.cursor import RawBatchCursor
-from pymongo.errors import PyMongoError
+from pymongo.errors import OperationFailure, PyMongoError
 from pymongo.read_concern import ReadConcern
 from pymongo.server_description import ServerDescription
 
@@ -31,6 +31,9 @@ from tailrace.raw import spans
 
 BATCH_ENTRIES = 100_000
 """More than 16 MiB hold: the server ends a batch by its bytes."""
+
+CLOCK_BEHIND = 72
+"""InvalidOptions: ``afterClusterTime`` is ahead of the clock, which heartbeats soon move."""
 
 
 class Pin:
@@ -49,11 +52,21 @@ class Pin:
 class SliceReader:
     """Reads one slice, for one thread; ``pin`` is the selector of the deployment's client."""
 
-    def __init__(self, deployment: Deployment, pin: Pin, start: int, end: int) -> None:
+    def __init__(
+        self,
+        deployment: Deployment,
+        pin: Pin,
+        start: int,
+        end: int,
+        clock: Mapping[str, Any] | None = None,
+    ) -> None:
+        # The clock is the ``$clusterTime`` of whoever chose the ends: a member that lags far
+        # behind may not have heard of it.
         self._deployment = deployment
         self._pin = pin
         self._end = end
         self._last = start
+        self._clock = clock
         self._oplog = deployment.client.get_database("local").get_collection(
             OPLOG,
             codec_options=RAW,
@@ -69,7 +82,7 @@ class SliceReader:
                 for batch in self._batches():
                     yield from self._entries(batch)
             except PyMongoError as error:
-                if not is_passing(error):
+                if not (is_passing(error) or _is_ahead(error)):
                     raise converted(error, GRANT) from error
             if self._last >= self._end:
                 return
@@ -84,6 +97,8 @@ class SliceReader:
         begin, last = self._last, 0
         with self._deployment.client.start_session(causal_consistency=True) as session:
             session.advance_operation_time(_timestamp(self._end))
+            if self._clock is not None:
+                session.advance_cluster_time(self._clock)
             cursor: RawBatchCursor[Any] = self._oplog.find_raw_batches(
                 {"ts": {"$gte": _timestamp(begin), "$lte": _timestamp(self._end)}},
                 batch_size=BATCH_ENTRIES,
@@ -125,6 +140,11 @@ class SliceReader:
     def _name(self) -> str:
         said = self._deployment.ask(lambda: self._deployment.client.admin.command("hello"), GRANT)
         return str(said.get("setName"))
+
+
+def _is_ahead(error: PyMongoError) -> bool:
+    """Whether the member's clock has not heard yet of the time that the slice ends at."""
+    return isinstance(error, OperationFailure) and error.code == CLOCK_BEHIND
 
 
 def pinned(uri: str, **options: Any) -> tuple[MongoClient[Any], Pin]:

@@ -115,6 +115,10 @@ class ShardStream:
             return last.token, last.type_bits
         if isinstance(last, ResumeToken) and reached <= last.cluster_time:
             return last.data, last.type_bits
+        client = self.options.client_token
+        if client is not None and reached <= client.cluster_time:
+            # A mark of a newer version stays as it came until it was passed.
+            return high_water_mark(reached, max(self._version, client.version)), b""
         return high_water_mark(reached, self._version), b""
 
     @property

@@ -14,7 +14,7 @@ WINE_FACTOR = 4.0
 
 def run_demo(**environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", "from tailrace.cli.app import main; main()", "demo"],
+        [sys.executable, "-c", "from tailrace.cli.app import main; main()", "demo", "--events"],
         env={**os.environ, **environment},
         stdin=subprocess.DEVNULL,
         capture_output=True,

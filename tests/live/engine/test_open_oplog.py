@@ -23,6 +23,7 @@ from tests.support.change_streams import (
 
 import tailrace
 from tailrace.embedded import ReplicaSet
+from tailrace.token import ResumeToken
 
 Client = MongoClient[dict[str, Any]]
 Base = Database[dict[str, Any]]
@@ -199,3 +200,36 @@ def test_who_may_not_read_the_log_learns_which_role_is_missing(
         stream.next_batch()
     assert type(refused.value).__name__ == "PrivilegeError"
     assert refused.value.grant == "the role read on the database local"
+
+
+def first_tokens(client: Client, scope: str, options: dict[str, Any]) -> tuple[str, str]:
+    """From where server and engine say that one goes on before anything was read."""
+    stage = {"$changeStream": options}
+    aggregate = {"aggregate": 1, "pipeline": [stage], "cursor": {"batchSize": 0}}
+    cursor = client[scope].command(aggregate)["cursor"]
+    client[scope].command({"killCursors": "$cmd.aggregate", "cursors": [cursor["id"]]})
+    with tailrace.open_oplog(client, scope, options=options) as stream:
+        return cursor["postBatchResumeToken"]["_data"], stream.resume_token["_data"]
+
+
+def test_a_stream_begins_with_the_token_that_the_servers_begins_with(
+    mongodb_client: Client, database: Base
+) -> None:
+    start = now(mongodb_client)
+    database.things.insert_many([{"_id": 1.5}, {"_id": "x"}])
+    until = settle(mongodb_client)
+    options = {"startAtOperationTime": start}
+    seen = server_stream(mongodb_client, database.name, options, until=until)
+    tokens = [bson.decode(event)["_id"] for event in seen.events]
+    times = [start, until, bson.Timestamp(until.time + 1000, 1), bson.Timestamp(1, 1)]
+    marks = [
+        ResumeToken.at(time.time << 32 | time.inc, version).document
+        for time in times
+        for version in (1, 2)
+    ]
+    starts = [{"startAtOperationTime": time} for time in times]
+    starts += [{"resumeAfter": token} for token in (*tokens, *marks)]
+    starts += [{"startAfter": {**tokens[1], "_data": tokens[1]["_data"].lower()}}]
+    for chosen in starts:
+        theirs, ours = first_tokens(mongodb_client, database.name, chosen)
+        assert ours == theirs, chosen

@@ -57,6 +57,8 @@ def sampled_options(rng: random.Random, *, flags: bool) -> dict[str, Any]:
         options["fullDocumentBeforeChange"] = choice
     if rng.random() < 0.3:
         options["allowToRunOnSystemNS"] = True
+    if rng.random() < 0.1:
+        options["allowToRunOnConfigDB"] = True
     if flags and image == "updateLookup" and rng.random() < 0.3:
         options["matchCollectionUUIDForUpdateLookup"] = True
     return options
@@ -65,7 +67,7 @@ def sampled_options(rng: random.Random, *, flags: bool) -> dict[str, Any]:
 def sampled_scope(rng: random.Random, databases: list[str]) -> str | None:
     database = rng.choice(databases)
     if rng.random() < 0.1:
-        database = rng.choice(["admin", "config", "local"])
+        database = rng.choice(["admin", "config", "config", "local"])
     collection = rng.choice(NAMES)
     if rng.random() < 0.3:
         collection = rng.choice(SYSTEM)

@@ -46,14 +46,16 @@ def test_from_every_token_comes_exactly_the_rest(
         assert rest.error is None
         difference = differences(rest.events, events[place + 1 :])
         assert not difference, f"TAILRACE_SEED={seed}, behind {token}: {difference}"
+        if place in asked:
+            theirs = server_stream(mongodb_client, None, behind, until=until)
+            assert not differences(rest.events, theirs.events), f"TAILRACE_SEED={seed}, {token}"
+        if place % 3:
+            continue
         time = time_of(token)
         mark = ResumeToken.at(time.time << 32 | time.inc, ResumeToken.parse(token).version)
         first = next(at for at, each in enumerate(tokens) if time_of(each) >= time)
         whole = recording.replay(None, {**flags, "resumeAfter": mark.document})
         difference = differences(whole.events, events[first:])
         assert not difference, f"TAILRACE_SEED={seed}, from {mark}: {difference}"
-        if place in asked:
-            theirs = server_stream(mongodb_client, None, behind, until=until)
-            assert not differences(rest.events, theirs.events), f"TAILRACE_SEED={seed}, {token}"
     for database in workload.databases:
         mongodb_client.drop_database(database.name)

@@ -2,84 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import bson
 import pytest
-from tests.support.recordings import Recording, load, scenarios
+from bson.codec_options import CodecOptions
+from bson.raw_bson import RawBSONDocument
+from tests.support.recorded_streams import RecordedStream
+from tests.support.recordings import load, scenarios
 
 import tailrace
 
+RAW: CodecOptions[RawBSONDocument] = CodecOptions(document_class=RawBSONDocument)
 REPLICA_SETS = [pair for pair in scenarios() if pair[1] != "sharded"]
 
 
-@dataclass(frozen=True)
-class Stream:
-    """One recorded stream, and how to make it again."""
-
-    recording: Recording
-    described: dict[str, Any]
-    number: str
-    oplog: str
-    pre_images: str
-    shard: str = ""
-
-    @property
-    def namespace(self) -> str | None:
-        scope = self.described["scope"]
-        parts = [scope[part] for part in ("db", "coll") if part in scope]
-        return ".".join(parts) if parts else None
-
-    @property
-    def documents(self) -> bytes:
-        rows = self.recording.documents("documents.bson")
-        if not self.shard:
-            return b"".join(rows)
-        return b"".join(row for row in rows if bson.decode(row)["shard"] == self.shard)
-
-    def events(self) -> list[bytes]:
-        return self.recording.documents(f"stream-{self.number}.bson")
-
-    def replay(self) -> Iterator[bytes]:
-        files = self.recording.files
-        events = tailrace.replay(
-            self.recording.file(self.oplog),
-            namespace=self.namespace,
-            options=self.described["options"],
-            pipeline=self.described.get("pipeline"),
-            documents=self.documents,
-            pre_images=files.get(self.pre_images),
-            server_version=self.recording.version,
-        )
-        return (event.raw for event in events)
-
-    def __str__(self) -> str:
-        return f"{self.recording}-{self.number}"
-
-
-def replica_set_streams() -> Iterator[Stream]:
+def replica_set_streams() -> Iterator[RecordedStream]:
     for version, scenario in REPLICA_SETS:
         recording = load(version, scenario)
         for described in recording.meta["streams"]:
-            number = f"{described['id']:02d}"
-            yield Stream(recording, described, number, "oplog.bson", "preimages.bson")
+            yield RecordedStream(recording, described)
 
 
-def shard_streams() -> Iterator[Stream]:
+def shard_streams() -> Iterator[RecordedStream]:
     recording = load("6.0.5", "sharded")
     for described in recording.meta["streams"]:
         if described["mode"] != "direct":
             continue
         for shard, facts in described["shards"].items():
-            number = f"{shard}-{described['id']:02d}"
-            merged = {**described, **facts}
-            oplog, images = f"oplog-{shard}.bson", f"preimages-{shard}.bson"
-            yield Stream(recording, merged, number, oplog, images, shard)
+            yield RecordedStream(recording, {**described, **facts}, shard)
 
 
-def named(streams: Iterator[Stream]) -> list[Any]:
+def named(streams: Iterable[RecordedStream]) -> list[Any]:
     return [pytest.param(stream, id=str(stream)) for stream in streams]
 
 
@@ -87,12 +42,12 @@ def describe(raw: bytes | None) -> str:
     return "nothing" if raw is None else repr(bson.decode(raw))
 
 
-def check(stream: Stream) -> None:
+def check(stream: RecordedStream, documents: list[bytes] | None = None) -> None:
     error = stream.described["error"]
-    wanted = stream.events()
+    wanted = stream.events
     made, ended_by = [], None
     try:
-        for event in stream.replay():
+        for event in stream.replayed(documents):
             made.append(event)
     except tailrace.ServerError as caught:
         ended_by = caught
@@ -112,10 +67,22 @@ def check(stream: Stream) -> None:
 
 
 @pytest.mark.parametrize("stream", named(replica_set_streams()))
-def test_a_replica_sets_stream_is_the_servers_byte_for_byte(stream: Stream) -> None:
+def test_a_replica_sets_stream_is_the_servers_byte_for_byte(stream: RecordedStream) -> None:
     check(stream)
 
 
 @pytest.mark.parametrize("stream", named(shard_streams()))
-def test_a_shards_own_stream_is_the_servers_byte_for_byte(stream: Stream) -> None:
+def test_a_shards_own_stream_is_the_servers_byte_for_byte(stream: RecordedStream) -> None:
     check(stream)
+
+
+def looks_up(stream: RecordedStream) -> bool:
+    return stream.described["options"].get("fullDocument") == "updateLookup"
+
+
+@pytest.mark.parametrize("stream", named(filter(looks_up, replica_set_streams())))
+def test_documents_without_the_uuid_of_their_collection_are_found_by_name(
+    stream: RecordedStream,
+) -> None:
+    rows = [bson.decode(row, RAW) for row in stream.documents]
+    check(stream, [bson.encode({"ns": row["ns"], "doc": row["doc"]}) for row in rows])

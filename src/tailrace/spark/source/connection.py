@@ -7,7 +7,6 @@ URI that is none is the operator's business; it is never shown, as it may hold a
 from __future__ import annotations
 
 import os
-from functools import lru_cache
 
 from pymongo.errors import ConfigurationError, InvalidURI
 
@@ -16,17 +15,26 @@ from tailrace.oplog.deployment import Deployment
 from tailrace.oplog.slices import Pin, pinned
 
 APPLICATION = "tailrace-spark"
+MOST_CLIENTS = 8
+"""A process reads one source, or a few; the one that was asked for first goes first."""
+_open: dict[tuple[str, int], tuple[Deployment, Pin]] = {}
 
 
 def connect(uri: str) -> tuple[Deployment, Pin]:
     """The deployment behind a URI, and what holds reads to one of its members."""
-    return _connected(uri, os.getpid())
+    key = (uri, os.getpid())  # a client does not survive a fork
+    found = _open.get(key)
+    if found is None:
+        while len(_open) >= MOST_CLIENTS:
+            deployment, _ = _open.pop(next(iter(_open)))
+            deployment.client.close()
+        found = _open[key] = _connected(uri)
+    return found
 
 
-@lru_cache(maxsize=8)
-def _connected(uri: str, process: int) -> tuple[Deployment, Pin]:
+def _connected(uri: str) -> tuple[Deployment, Pin]:
     try:
         client, pin = pinned(uri, appname=APPLICATION)
-    except (ConfigurationError, InvalidURI) as error:
+    except (ConfigurationError, InvalidURI, ValueError) as error:
         raise OptionError(f"uri: {error}", option="uri") from error
     return Deployment(client), pin

@@ -66,6 +66,11 @@ class ReplicaSetLog:
         point = time_of(stamp)
         return point if self._first_from(point) == point else self.before(point)
 
+    @property
+    def clock(self) -> Mapping[str, Any] | None:
+        """The ``$clusterTime`` that the set told last, for members that lag far behind."""
+        return self._session.cluster_time
+
     def entry_at(self, time: int) -> bool:
         """Whether this very entry is in the log; an error when the log begins behind it."""
         if self._first_from(time) == time:

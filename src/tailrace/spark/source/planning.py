@@ -88,7 +88,7 @@ class Planner:
         behind, until = start.shards[self.log.name].start, end.shards[self.log.name].until
         tasks = []
         for last in slice_ends(self.log, behind, until, self._options.slices):
-            tasks.append(SliceTask(self.log.name, behind, last, bounds, stream))
+            tasks.append(SliceTask(self.log.name, behind, last, bounds, stream, self.log.clock))
             behind = last
         return [] if start.cut == end.cut else tasks
 

@@ -7,7 +7,7 @@ whole, wherever its earlier entries stand.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,8 @@ class SliceTask:
     end: int
     bounds: Bounds
     stream: StreamOptions
+    clock: Mapping[str, Any] | None = None
+    """The driver's ``$clusterTime``; it decides nothing but how soon a member can answer."""
 
 
 def events_of(
@@ -50,7 +52,7 @@ def events_of(
 def read_slice(task: SliceTask, options: SourceOptions) -> Iterator[pa.RecordBatch]:
     """The rows of one slice of a live log."""
     deployment, pin = connect(options.uri)
-    entries: Any = SliceReader(deployment, pin, task.start, task.end)
+    entries: Any = SliceReader(deployment, pin, task.start, task.end, task.clock)
     lookups = LiveLookups(deployment, task.stream.shape)
     events = events_of(entries, task.stream, lookups, task.bounds)
     yield from Rows(task.shard, options.documents).batches(events)
