@@ -73,6 +73,7 @@ STAGES: tuple[dict[str, Any], ...] = (
     {"$redact": {"$cond": [{"$eq": ["$operationType", "delete"]}, "$$PRUNE", "$$DESCEND"]}},
     {"$redact": {"$cond": [{"$isArray": "$b"}, "$$PRUNE", "$$DESCEND"]}},
     {"$set": {"day": {"$dateToString": {"date": "$wallTime", "format": "%Y", "onNull": "?"}}}},
+    {"$set": {"hour": {"$dateTrunc": {"date": "$wallTime", "unit": "hour"}}}},
     {"$set": {"exp": {"$exp": {"$convert": {"input": "$fullDocument.n", "to": "decimal", "onError": 0}}}}},
     {"$project": {"_id": 0}},
     {"$set": {"_id": "$documentKey"}},
@@ -115,7 +116,7 @@ def test_what_is_left_to_the_server_comes_in_its_place(mongodb: ReplicaSet, clie
     namespace, start, until = write(client, 99)
     pipeline = [
         {"$match": {"operationType": {"$ne": "delete"}}},
-        {"$set": {"year": {"$dateToString": {"date": "$wallTime", "format": "%Y"}}}},
+        {"$set": {"year": {"$dateTrunc": {"date": "$wallTime", "unit": "year"}}}},
         {"$project": {"year": 1, "operationType": 1}},
     ]
     options = {"startAtOperationTime": start}
