@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any, Protocol
 
 import bson
@@ -19,6 +20,7 @@ from tailrace.errors import NotEvaluable, OptionError, ServerError
 from tailrace.query.context import MAX_NESTING, Context, not_here, refused
 from tailrace.query.expressions import Scope, parse
 from tailrace.query.expressions.parser import check_variable
+from tailrace.query.prefilter import Prefilter, prefilter
 from tailrace.query.stages import KNOWN_ELSEWHERE, SPLIT, STAGES, Stage
 from tailrace.query.values import NULL_VALUE, Value, fields, items, truthy
 from tailrace.raw import spans
@@ -60,11 +62,18 @@ class Evaluator(Protocol):
 class Pipeline:
     """A compiled pipeline."""
 
-    def __init__(self, steps: Sequence[Step], elsewhere: Evaluator | None = None) -> None:
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        elsewhere: Evaluator | None = None,
+        early: Prefilter | None = None,
+    ) -> None:
         self.splits = any(step.name == SPLIT for step in steps)
         """Whether large events are to be split behind all of it."""
         self.elsewhere = elsewhere
         """Who evaluates what is not evaluated here."""
+        self.early = early
+        """What of it can be asked before an event is built."""
         self._all = tuple(steps)
         self._steps = tuple(step for step in steps if step.name != SPLIT)
 
@@ -139,11 +148,19 @@ def compile_pipeline(
         steps.append(step)
         scope = replace(scope, places=scope.places and keeps_places(name, argument))
     _check_permitted([name for name, _ in named])
-    made = Pipeline(steps, elsewhere)
+    queries = [
+        argument for (_, argument), _ in takewhile(_matches_here, zip(named, steps, strict=True))
+    ]
+    made = Pipeline(steps, elsewhere, prefilter(queries, Scope(context)))
     handed = next((place for place, step in enumerate(made.steps) if step.run is None), None)
     if elsewhere is not None and handed is not None:
         elsewhere.evaluate(made.rest(handed), ())
     return made
+
+
+def _matches_here(stage: tuple[tuple[str, Value], Step]) -> bool:
+    (name, _), step = stage
+    return name == "$match" and step.run is not None
 
 
 def variables_of(let: Mapping[str, Any] | None, context: Context) -> dict[bytes, Value]:

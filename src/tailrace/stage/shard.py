@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tailrace.event.event import Event
+from tailrace.stage.early import EarlyMatch
 from tailrace.stage.images import AddImages
 from tailrace.stage.invalidate import CheckInvalidate
 from tailrace.stage.limit import MAX_EVENT_BYTES, too_large
@@ -59,10 +60,12 @@ class ShardStream:
         client = options.client_token
         resumes = options.resumes_from_event
         checks_early = resumes and (options.shape.checks_early or options.shape.for_merge)
+        early = pipeline.early if pipeline is not None else None
         images = AddImages(options, lookups) if AddImages.wanted(options) else None
         stages: list[Stage | None] = [
             self._match,
             UnwindTransactions(self._match, options.shape, lookups),
+            EarlyMatch(early, options) if early is not None else None,
             Transform(options),
             self._invalidate,
             CheckResumability(client) if client is not None and checks_early else None,

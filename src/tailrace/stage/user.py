@@ -18,6 +18,7 @@ from typing import Protocol
 from tailrace.errors import ServerError
 from tailrace.event.event import Event, id_element
 from tailrace.raw import element, spans
+from tailrace.stage.early import Prefilter
 from tailrace.stage.options import StreamOptions
 
 CHANGE_STREAM_FATAL = 280
@@ -40,6 +41,10 @@ class Pipeline(Protocol):
     """Whether its last stage splits large events."""
     elsewhere: Evaluator | None
     """Who evaluates what is not evaluated here."""
+
+    @property
+    def early(self) -> Prefilter | None:
+        """What of it can be asked before an event is built."""
 
     @property
     def end(self) -> int:
