@@ -38,6 +38,16 @@ def refused(code: int, message: str) -> ServerError:
     return ServerError(message, code=code)
 
 
+def badly_formed(context: Context, code: int, message: str) -> ServerError:
+    """The refusal of a field that is missing or unknown, which has a name since 7.0."""
+    if not context.since(7, 0):
+        return refused(code, message)
+    return ServerError(message, code=code, code_name=NAMED_SINCE_7[code])
+
+
+NAMED_SINCE_7 = {40414: "IDLFailedToParse", 40415: "IDLUnknownField"}
+
+
 def not_here(operator: str, why: str) -> NotEvaluable:
     """The error of what only a server can evaluate."""
     return NotEvaluable(f"{operator} cannot be evaluated here: {why}", operator=operator)

@@ -36,6 +36,8 @@ from tailrace.raw.elements import ARRAY, OBJECT, STRING
 INVALID_OPERATOR = 168
 ONE_FIELD_ONLY = 15983
 MAX_PATH_PARTS = 200
+FAILED_TO_PARSE = 9
+NAME_BYTES = frozenset(b"_0123456789" + bytes(range(65, 91)) + bytes(range(97, 123)))
 OLDEST: Version = (0, 0, 0)
 
 
@@ -187,6 +189,13 @@ def _renumbered(error: ServerError, codes: Mapping[int, int]) -> ServerError:
     return refused(codes[error.code], error.message) if error.code in codes else error
 
 
+def is_known(name: str, scope: Scope) -> bool:
+    """Whether the release has an operator of this name, here or on the server alone."""
+    operator = OPERATORS.get(name)
+    since = SERVER_ONLY.get(name, NEVER) if operator is None else operator.since
+    return scope.context.version >= since
+
+
 def operands(argument: Value, scope: Scope) -> list[Node]:
     """The operands of an operator: the elements of an array, or the argument alone."""
     if argument[0] == ARRAY:
@@ -277,23 +286,18 @@ def value_at(value: Value, path: tuple[bytes, ...]) -> Value:
 def check_variable(name: bytes, *, user: bool) -> None:
     """The error of what cannot be a variable's name; a user's begins in lower case."""
     if not name:
-        raise refused(16866 if user else 16869, "empty variable names are not allowed")
+        raise refused(FAILED_TO_PARSE, "empty variable names are not allowed")
     if user and name == b"CURRENT":
         return
     first = name[0]
     lower = 97 <= first <= 122 or first >= 128
     if not (lower or (not user and 65 <= first <= 90)):
         raise refused(
-            16867 if user else 16870,
-            f"'{name.decode(errors='replace')}' starts with an invalid "
-            "character for a variable name",
+            FAILED_TO_PARSE,
+            f"'{name.decode(errors='replace')}' starts with an invalid character for a variable",
         )
-    for byte in name[1:]:
-        if not (
-            48 <= byte <= 57 or 65 <= byte <= 90 or 97 <= byte <= 122 or byte == 95 or byte > 127
-        ):
-            raise refused(
-                16868 if user else 16871,
-                f"'{name.decode(errors='replace')}' contains an invalid "
-                "character for a variable name",
-            )
+    if not all(byte in NAME_BYTES or byte > 127 for byte in name[1:]):
+        raise refused(
+            FAILED_TO_PARSE,
+            f"'{name.decode(errors='replace')}' contains an invalid character for a variable",
+        )
