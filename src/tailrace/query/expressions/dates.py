@@ -12,6 +12,8 @@ from tailrace.query.expressions.parser import Operator, Reader, Scope, operands,
 from tailrace.query.expressions.reading import arguments, required
 from tailrace.query.values import (
     FALSE,
+    INT64_MAX,
+    INT64_MIN,
     NULL_VALUE,
     NULLISH,
     TRUE,
@@ -28,6 +30,7 @@ from tailrace.query.values import (
 from tailrace.raw.elements import ARRAY, DATE, OBJECT, OBJECT_ID, STRING, TIMESTAMP
 
 NO_DATE = 16006
+DATE_OVERFLOW = 159
 ZONE_NO_STRING, PART_ZONE_NO_STRING = 40517, 40533
 YEARS = 18537
 IN_UTC = "%Y-%m-%dT%H:%M:%S.%LZ"
@@ -237,6 +240,8 @@ def _to_string(name: str, argument: Value, scope: Scope) -> Node:
 
 CLOCK = ("hour", "minute", "second", "millisecond")
 CALENDAR = ("year", "month", "day")
+UNBOUNDED = frozenset(("year", "isoWeekYear", "second", "millisecond"))
+"""The years have bounds of their own, checked last."""
 WEEKS = ("isoWeekYear", "isoWeek", "isoDayOfWeek")
 
 
@@ -279,7 +284,7 @@ def _integer(word: str, node: Node | None, frame: Frame, default: int) -> int | 
     whole = whole_of(value)
     if whole is None:
         raise refused(40515, f"'{word}' must evaluate to an integer")
-    if word not in ("year", "isoWeekYear") and not -(2**15) <= whole < 2**15:
+    if word not in UNBOUNDED and not -(2**15) <= whole < 2**15:
         raise refused(31034, f"'{word}' must evaluate to a value in the range [-32768, 32767]")
     return whole
 
@@ -292,6 +297,8 @@ def _joined(found: list[int], here: Zone, *, iso: bool) -> Value:
     else:
         days = days_of(first, second, third)
     local = (((days * 24 + hour) * 60 + minute) * 60 + seconds) * 1000 + thousandths
+    if not INT64_MIN <= local <= INT64_MAX:
+        raise refused(DATE_OVERFLOW, "the date is out of what a date can be")
     return date(here.to_utc(local))
 
 
