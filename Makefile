@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
 # What can run on any server that is named in TAILRACE_MONGOD.
 LIVE := $(wildcard tests/live tests/fault tests/conformance)
 
-.PHONY: help demo pymongo-source test test-fast test-live test-mongodb-7.0 check format lock reference soak bench-engine bench-router clean
+.PHONY: help demo pymongo-source test test-fast test-live test-mongodb-7.0 check format lock reference soak bench-engine bench-driver bench-router conformance clean
 
 help:
 	@grep -E '^[a-z][a-z0-9.-]*:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
@@ -59,6 +59,12 @@ soak: $(READY) pymongo-source ## the long runs of the live tests (TAILRACE_SOAK 
 
 bench-engine: $(READY) ## engine against the server's own change stream, as ratios
 	$(BIN)/python benchmarks/engine.py
+
+bench-driver: $(READY) ## our change stream against PyMongo's, as ratios
+	$(BIN)/python benchmarks/driver.py
+
+conformance: $(READY) pymongo-source ## where each official case runs (renews a page of the docs)
+	$(BIN)/python scripts/conformance.py
 
 bench-router: $(READY) ## one stream over 1 to 4 real shards and 1 to 64 simulated ones
 	$(BIN)/python benchmarks/router.py
