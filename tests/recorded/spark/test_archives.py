@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import random
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ def test_pieces_of_a_log_are_the_recorded_stream(tmp_path: Path, seed: int) -> N
     rng = random.Random(seed)
     entries = raws()
     cuts = sorted({0, len(entries), *(rng.randrange(len(entries)) for _ in range(2 + seed * 4))})
-    for number, (start, end) in enumerate(zip(cuts, cuts[1:], strict=False)):
+    for number, (start, end) in enumerate(itertools.pairwise(cuts)):
         suffix = rng.choice(list(PACKERS))
         name = f"{(number * 7919) % 1000:03d}{suffix}"
         (tmp_path / name).write_bytes(PACKERS[suffix](b"".join(entries[start:end])))
@@ -78,7 +79,9 @@ def test_a_range_of_an_archive_holds_what_lies_in_it(tmp_path: Path) -> None:
         for row in (first, last)
     )
     some = rows_of(options(tmp_path, startAt=start, endAt=end))
-    assert some == [row for row in whole if _effective(first) <= _effective(row) <= _effective(last)]
+    assert some == [
+        row for row in whole if _effective(first) <= _effective(row) <= _effective(last)
+    ]
 
 
 def _effective(row: dict[str, Any]) -> tuple[Any, ...]:
