@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
 # What can run on any server that is named in TAILRACE_MONGOD.
 LIVE := $(wildcard tests/live tests/fault tests/conformance)
 
-.PHONY: help demo pymongo-source test test-fast test-live test-mongodb-7.0 check format lock reference soak bench-engine bench-spark clean
+.PHONY: help demo pymongo-source test test-fast test-live test-mongodb-7.0 check format lock reference soak bench-engine bench-router bench-spark clean
 
 help:
 	@grep -E '^[a-z][a-z0-9.-]*:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
@@ -62,6 +62,9 @@ bench-engine: $(READY) ## engine against the server's own change stream, as rati
 
 bench-spark: $(READY) ## the Spark source against the server's own stream, as ratios
 	$(BIN)/python benchmarks/spark.py
+
+bench-router: $(READY) ## one stream over 1 to 4 real shards and 1 to 64 simulated ones
+	$(BIN)/python benchmarks/router.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

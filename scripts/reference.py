@@ -184,7 +184,7 @@ def _made_of(row: EventType) -> str:
 
 
 def _shown_by(name: str) -> str:
-    rows = dict.fromkeys(row.operation.decode() for row in REFERENCE if name in row.fields)
+    rows = dict.fromkeys(row.operation.decode() for row in REFERENCE if name in row.fields())
     everyone = {row.operation.decode() for row in REFERENCE}
     return "every event" if set(rows) == everyone else ", ".join(f"`{each}`" for each in rows)
 

@@ -22,7 +22,7 @@ from bson import (
     Regex,
     Timestamp,
 )
-from bson.binary import UUID_SUBTYPE
+from bson.binary import OLD_UUID_SUBTYPE, UUID_SUBTYPE
 from bson.datetime_ms import DatetimeMS
 from bson.raw_bson import RawBSONDocument
 
@@ -119,8 +119,8 @@ class Values:
             lambda: rng.choice([True, False]),
             lambda: None,
             lambda: ObjectId(rng.randbytes(12)),
-            lambda: Binary(rng.randbytes(16), UUID_SUBTYPE),
-            lambda: Binary(rng.randbytes(rng.randrange(6)), rng.choice([0, 1, 2, 3, 5, 128])),
+            lambda: Binary(rng.randbytes(16), rng.choice([OLD_UUID_SUBTYPE, UUID_SUBTYPE])),
+            lambda: Binary(rng.randbytes(rng.randrange(6)), rng.choice([0, 1, 2, 5, 128])),
             lambda: DatetimeMS(rng.choice([0, -1, -62135596800000, rng.getrandbits(41)])),
             lambda: Timestamp(rng.getrandbits(31) + 1, rng.getrandbits(20)),
             lambda: Regex(

@@ -7,9 +7,11 @@ servers are at hand, so that what they log can be compared with what they show.
 from __future__ import annotations
 
 import itertools
+import threading
 
 from tailrace.embedded import ShardedCluster
 
+WRITE_EVERY_S = 0.05
 KEEP = "keep"
 """The database that is left at the end; the other one is dropped."""
 
@@ -94,7 +96,7 @@ class ClusterScenario:
         cluster.create_index(f"{gone}.t", {"z": 1})
         cluster.drop_index(f"{gone}.t", "z_1")
         if reshards:
-            cluster.reshard(f"{gone}.ab", {"r": 1})
+            self._reshard()
         cluster.rename(f"{gone}.u", f"{gone}.u2")
         cluster.drop(f"{gone}.u2")
         cluster.rename(f"{gone}.ab", f"{gone}.ab2")
@@ -102,3 +104,21 @@ class ClusterScenario:
         cluster.shard_collection(f"{gone}.t", {"_id": 1})
         cluster.drop_database(gone)
         cluster.insert(f"{self.kept}.h", {"_id": "last"})
+
+    def _reshard(self) -> None:
+        """With writes going on: 7.0 takes long to see that nothing is left to copy else."""
+        done = threading.Event()
+
+        def go_on_writing() -> None:
+            for n in itertools.count(100_000):
+                if done.wait(WRITE_EVERY_S):
+                    return
+                self.cluster.insert(f"{self.kept}.h", {"_id": n})
+
+        writer = threading.Thread(target=go_on_writing)
+        writer.start()
+        try:
+            self.cluster.reshard(f"{self.gone}.ab", {"r": 1})
+        finally:
+            done.set()
+            writer.join()

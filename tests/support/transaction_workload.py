@@ -108,6 +108,9 @@ class Transactions:
 
     def decide(self) -> None:
         """Commit or abort what is prepared."""
+        if self.prepared:
+            # 4.4 does not wait for the prepare entry to be a majority's.
+            self.client.admin.command("appendOplogNote", 1, data={}, writeConcern={"w": "majority"})
         self.rng.shuffle(self.prepared)
         for session, prepared_at in self.prepared:
             if self.rng.random() < 0.75:

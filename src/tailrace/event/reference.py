@@ -41,6 +41,7 @@ class Flag(Enum):
     END_OF_TRANSACTION = "end_of_transaction"
 
 
+EXPANDED_SINCE: Version = (6, 0, 0)
 COLLECTION, DATABASE, CLUSTER = "collection", "database", "cluster"
 ALL_SCOPES = (COLLECTION, DATABASE, CLUSTER)
 WIDE_SCOPES = (DATABASE, CLUSTER)
@@ -70,11 +71,10 @@ class EventType:
     may_show: tuple[str, ...] = ()
     """The fields that options, releases or the entry decide on, besides ``COMMON``."""
 
-    @property
-    def fields(self) -> list[str]:
-        """All that it may show, in the server's order."""
+    def fields(self, version: Version = EXPANDED_SINCE) -> list[str]:
+        """All that it may show, in the order of a release."""
         names = {*ALWAYS, *COMMON, *self.shows, *self.may_show}
-        return [name for name in FIELDS if name in names]
+        return [name for name in field_order(version) if name in names]
 
     def is_read(self, shape: Shape) -> bool:
         """Whether a stream of this shape reads what makes it from the log."""
@@ -106,6 +106,17 @@ FIELDS: dict[str, str] = {
     "$sortKey": "when shards are merged",
 }
 """Every field of an event, in the server's order, and when it is shown."""
+
+
+def field_order(version: Version) -> list[str]:
+    """The fields of events in the order of a release: before 6.0 one of them stands elsewhere."""
+    names = list(FIELDS)
+    if version < EXPANDED_SINCE:
+        names.remove("fullDocumentBeforeChange")
+        names.insert(names.index("ns"), "fullDocumentBeforeChange")
+    return names
+
+
 ALWAYS = ("_id", "operationType", "clusterTime")
 COMMON = ("wallTime", "collectionUUID", "$sortKey")
 TRANSACTION = ("txnNumber", "lsid")
@@ -113,7 +124,6 @@ WRITE = (*TRANSACTION, "commitTimestamp", "fromMigrate")
 IMAGED = (*WRITE, "fullDocumentBeforeChange")
 DOCUMENT = ("ns", "documentKey", "fullDocument")
 DESCRIBED = ("operationDescription",)
-EXPANDED_SINCE: Version = (6, 0, 0)
 LATER_6_0: Version = (6, 0, 6)
 """Between 6.0.5, which has not, and 6.0.24, which has; the release itself was not seen."""
 

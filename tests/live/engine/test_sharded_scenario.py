@@ -48,7 +48,7 @@ class Played:
 
 @pytest.fixture(scope="module")
 def played() -> Iterator[Played]:
-    with ShardedCluster() as cluster:
+    with ShardedCluster(noop_interval_s=1) as cluster:
         scenario = ClusterScenario(cluster, "s")
         scenario.set_up()
         start = cluster_now(cluster)

@@ -138,3 +138,28 @@ def test_a_token_that_no_shard_has_is_not_found() -> None:
         with pytest.raises(tailrace.ServerError) as missing:
             list(cluster.replay(described, resumeAfter=token))
         assert missing.value.code == 280
+
+
+def test_a_transaction_whose_prepare_left_the_log_ends_all() -> None:
+    for cluster in clusters():
+        entries = {name: list(split_documents(raw)) for name, raw in cluster.files("oplog").items()}
+        prepared = [
+            bson.decode(entry) for entry in entries["s2"] if b"\x08prepare\x00\x01" in entry
+        ]
+        commits = [
+            entry
+            for entry in map(bson.decode, entries["s2"])
+            if entry["o"].get("commitTransaction")
+            and entry["prevOpTime"]["ts"] == prepared[0]["ts"]
+        ]
+        kept = [e for e in entries["s2"] if bson.decode(e)["ts"] > prepared[0]["ts"]]
+        shown: list[bytes] = []
+        with pytest.raises(tailrace.ServerError) as lost:
+            for event in tailrace.replay(
+                {**cluster.files("oplog"), "s2": b"".join(kept)},
+                server_version=cluster.recording.version,
+            ):
+                shown.append(bytes(event.raw))
+        assert lost.value.code == 286
+        assert shown, "what lies before it comes first"
+        assert all(bson.decode(event)["clusterTime"] <= commits[0]["ts"] for event in shown)
