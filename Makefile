@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
 # What can run on any server that is named in TAILRACE_MONGOD.
 LIVE := $(wildcard tests/live tests/fault tests/conformance)
 
-.PHONY: help demo pymongo-source test test-fast test-live test-mongodb-7.0 check format lock reference soak bench-engine bench-router bench-spark clean
+.PHONY: help demo pymongo-source test test-fast test-live test-mongodb-7.0 check format lock reference soak bench-engine bench-driver bench-router conformance clean
 
 help:
 	@grep -E '^[a-z][a-z0-9.-]*:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
@@ -54,14 +54,21 @@ lock: $(READY) ## renew requirements/dev.lock from pyproject.toml
 reference: $(READY) ## renew docs/reference from the code
 	$(BIN)/python scripts/reference.py
 
+.PHONY: bench-spark
+bench-spark: $(READY) ## the Spark source against the server's own stream, as ratios
+	$(BIN)/python benchmarks/spark.py
+
 soak: $(READY) pymongo-source ## the long runs of the live tests (TAILRACE_SOAK scales them)
 	TAILRACE_SOAK=$${TAILRACE_SOAK:-20} $(PYTEST) --timeout 7200 tests/property tests/spark $(LIVE)
 
 bench-engine: $(READY) ## engine against the server's own change stream, as ratios
 	$(BIN)/python benchmarks/engine.py
 
-bench-spark: $(READY) ## the Spark source against the server's own stream, as ratios
-	$(BIN)/python benchmarks/spark.py
+bench-driver: $(READY) ## our change stream against PyMongo's, as ratios
+	$(BIN)/python benchmarks/driver.py
+
+conformance: $(READY) pymongo-source ## where each official case runs (renews a page of the docs)
+	$(BIN)/python scripts/conformance.py
 
 bench-router: $(READY) ## one stream over 1 to 4 real shards and 1 to 64 simulated ones
 	$(BIN)/python benchmarks/router.py

@@ -9,6 +9,7 @@ from bson import Timestamp
 from pymongo.errors import OperationFailure
 from tests.support.fake_deployment import FailPoint, FakeDeployment, FakeTarget, token
 
+PROSE = "fake"
 OLD = (4, 0, 5)
 """Knows times, but no post-batch tokens."""
 PROFILES = ("1.5.1", "1.6.0", "current")

@@ -19,6 +19,7 @@ from tailrace.embedded import ReplicaSet
 
 Base = Database[dict[str, Any]]
 Watched = Collection[dict[str, Any]]
+PROSE = "server"
 MAJORITY = WriteConcern("majority")
 CURSOR_NOT_FOUND = {"failCommands": ["getMore"], "errorCode": 43}
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.support import pymongo_suite
+from tests.support.conformance import Record
 from tests.support.pymongo_source import pymongo_tests
 
 from tailrace.embedded import ReplicaSet
@@ -22,7 +23,9 @@ PATIENCE_S = 550.0
 
 
 @pytest.mark.parametrize("module", PASSING)
-def test_a_suite_of_pymongos_passes_on_our_streams(module: str, tmp_path: Path) -> None:
+def test_a_suite_of_pymongos_passes_on_our_streams(
+    module: str, tmp_path: Path, record: Record
+) -> None:
     (tmp_path / "test").symlink_to(pymongo_tests())
     result = tmp_path / "result.json"
     with ReplicaSet(noop_interval_s=1) as replica_set:
@@ -40,3 +43,5 @@ def test_a_suite_of_pymongos_passes_on_our_streams(module: str, tmp_path: Path) 
     assert not outcome["failed"], "\n".join(f"{k}\n{v}" for k, v in outcome["failed"].items())
     assert outcome["run"] - len(outcome["skipped"]) >= PASSING[module]
     assert outcome["opened"] >= FEWEST_STREAMS
+    passed = outcome["run"] - len(outcome["skipped"])
+    record("pymongo", module, f"{passed} of {outcome['run']} on {replica_set.version}")

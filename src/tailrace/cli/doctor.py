@@ -19,6 +19,7 @@ from pymongo.errors import PyMongoError
 from tailrace.cli.output import EXIT_FAILED, errors_in_one_line
 from tailrace.cli.surroundings import OLDEST_JAVA, java_version, spark_part
 from tailrace.cli.sync import Conf, Master, Uri, open_spark
+from tailrace.cli.values import pairs
 from tailrace.engine.checkup import Finding, examine
 from tailrace.errors import OptionError, TailraceError
 
@@ -36,7 +37,7 @@ def doctor(
     """Look at source, machine and target, and say what is missing."""
     with errors_in_one_line():
         bad = 0
-        for finding in _everything(uri, to, master, conf):
+        for finding in _everything(uri, to, master, pairs("--conf", conf)):
             typer.echo(f"{MARKS[finding.good]}  {finding.name:<12} {finding.said}")
             bad += finding.good is False
         if bad:
@@ -44,7 +45,7 @@ def doctor(
 
 
 def _everything(
-    uri: str, to: str | None, master: str | None, conf: list[str] | None
+    uri: str, to: str | None, master: str | None, settings: dict[str, str]
 ) -> Iterator[Finding]:
     yield Finding(
         "tailrace",
@@ -68,7 +69,9 @@ def _everything(
     if to is not None and ready:
         try:
             target = spark_part("target_report")
-            yield from (Finding(*each) for each in target.describe(open_spark(master, conf), to))
+            yield from (
+                Finding(*each) for each in target.describe(open_spark(master, settings), to)
+            )
         except TailraceError as error:
             yield Finding("target", False, str(error))
 

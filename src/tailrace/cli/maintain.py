@@ -9,6 +9,7 @@ import typer
 from tailrace.cli.output import errors_in_one_line
 from tailrace.cli.surroundings import check_java, spark_part
 from tailrace.cli.sync import Conf, Master, To, open_spark, seconds
+from tailrace.cli.values import pairs
 
 
 def maintain(
@@ -22,7 +23,8 @@ def maintain(
     """Compact the tables of a target, and delete what no reader may ask for any more."""
     with errors_in_one_line():
         keep_hours = seconds("--keep", keep) / 3600
+        settings = pairs("--conf", conf)
         check_java()
         job = spark_part("maintain")
-        named = job.maintain_target(open_spark(master, conf), to, keep_hours)
+        named = job.maintain_target(open_spark(master, settings), to, keep_hours)
         typer.echo(f"{len(named)} tables compacted: {', '.join(sorted(named)) or 'none needed it'}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -62,6 +62,7 @@ def sync(
     with errors_in_one_line():
         every = seconds("--interval", interval)
         upkeep = None if maintain is None else seconds("--maintain", maintain)
+        settings = pairs("--conf", conf)
         check_java()
         job = spark_part("sync")
         fields = spark_part("fields")
@@ -80,15 +81,14 @@ def sync(
         )
         job.check_source(options)
         stopping = until_signalled()
-        session = open_spark(master, conf)
+        session = open_spark(master, settings)
         until_signalled(stopping)  # Spark takes SIGINT for itself
         with LakeProgress(to) as progress:
             job.Sync(session, options, progress).run(stopping)
 
 
-def open_spark(master: str | None, conf: list[str] | None) -> object:
+def open_spark(master: str | None, settings: dict[str, str]) -> Any:
     """The session that a job runs in."""
-    settings = pairs("--conf", conf)
     session = spark_part("session")
     wanted = master or (None if submitted() else session.LOCAL)
     return session.open_session(wanted, settings)

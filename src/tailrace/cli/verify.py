@@ -14,6 +14,7 @@ from tailrace.cli.lake_progress import moment
 from tailrace.cli.output import EXIT_FAILED, errors_in_one_line
 from tailrace.cli.surroundings import check_java, spark_part
 from tailrace.cli.sync import Conf, Master, To, Uri, open_spark
+from tailrace.cli.values import pairs
 
 
 def verify(
@@ -27,10 +28,11 @@ def verify(
 ) -> None:
     """Compare the tables with the source, document for document."""
     with errors_in_one_line():
+        settings = pairs("--conf", conf)
         check_java()
         job = spark_part("verify")
         job.check_source(uri)
-        session = open_spark(master, conf)
+        session = open_spark(master, settings)
         report = job.verify(session, job.VerifyOptions(uri=uri, to=to, salt=hash_salt), _show)
         documents = sum(table.documents for table in report.tables)
         verdict = "equal" if report.equal else "DIFFERENT"

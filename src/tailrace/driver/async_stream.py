@@ -76,6 +76,9 @@ class AsyncChangeStream(StreamFacts):
 
     async def next(self) -> Any:
         """The next event, waited for as long as it takes; ``StopAsyncIteration`` at the end."""
+        event = self._machine.take()
+        if event is not None:
+            return self._decoded(event)
         await self._open()
         event = await self._run(self._machine.next())
         if event is None:

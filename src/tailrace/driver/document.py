@@ -6,7 +6,7 @@ content, so that a token out of a reply can be compared with one that was decode
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import bson
@@ -46,8 +46,9 @@ def has_token(event: RawBSONDocument) -> bool:
     return event.raw[ID_ELEMENT] == ID_FIRST or "_id" in event
 
 
-def decoded(document: RawBSONDocument, options: CodecOptions[Any]) -> Any:
-    """A document as the caller's codec options have documents."""
-    if issubclass(options.document_class, RawBSONDocument):
-        return options.document_class(document.raw, options)
-    return bson.decode(document.raw, options)
+def decoder(options: CodecOptions[Any]) -> Callable[[RawBSONDocument], Any]:
+    """What makes of a document one as the caller's codec options have them."""
+    made = options.document_class
+    if issubclass(made, RawBSONDocument):
+        return lambda document: made(document.raw, options)
+    return lambda document: bson.decode(document.raw, options)

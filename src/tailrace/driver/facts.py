@@ -13,7 +13,7 @@ from typing import Any
 from bson.codec_options import CodecOptions
 from bson.raw_bson import RawBSONDocument
 
-from tailrace.driver.document import RawDocument, decoded
+from tailrace.driver.document import decoder
 from tailrace.driver.machine import ResumeMachine
 from tailrace.driver.requests import Address, Token
 
@@ -31,7 +31,7 @@ class StreamFacts:
         codec_options: CodecOptions[Any],
     ) -> None:
         self._machine = machine
-        self._codec_options = codec_options
+        self._decoded = decoder(codec_options)
         self.target = target
         """The client, database or collection that is watched."""
         self.pipeline = pipeline
@@ -78,10 +78,7 @@ class StreamFacts:
         wait: int | None = self.options.get("max_await_time_ms")
         return wait
 
-    def _decoded(self, event: RawDocument) -> Any:
-        return decoded(event, self._codec_options)
-
     def _decoded_token(self, token: Token | None) -> Any:
         if isinstance(token, RawBSONDocument):
-            return decoded(token, self._codec_options)
+            return self._decoded(token)
         return copy.deepcopy(token)

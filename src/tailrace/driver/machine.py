@@ -126,6 +126,17 @@ class ResumeMachine:
                 return event
         return None
 
+    def take(self) -> RawDocument | None:
+        """The next event of those that are fetched, with no step at all; None for none."""
+        if not self.buffered or self.closed:
+            return None
+        event = self._batch[self._at]
+        if not has_token(event):
+            return None
+        self._at += 1
+        self._position.consumed(event, self._batch_token, last=self._at == len(self._batch))
+        return event
+
     def try_next(self) -> Steps[RawDocument | None]:
         """The next event, or None after one getMore, or one resume, that brought none."""
         self._begin()
@@ -182,13 +193,9 @@ class ResumeMachine:
     def _step(self) -> Steps[RawDocument | None]:
         if not self.buffered:
             yield from self._advance()
-        if not self.buffered:
-            return None
-        event = self._batch[self._at]
-        if not has_token(event):
+        event = self.take()
+        if event is None and self.buffered and not self.closed:
             yield from self._without_token()
-        self._at += 1
-        self._position.consumed(event, self._batch_token, last=not self.buffered)
         return event
 
     def _without_token(self) -> Steps[None]:

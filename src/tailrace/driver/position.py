@@ -20,14 +20,23 @@ class Position:
     def __init__(self, wanted: Wanted, profile: Profile) -> None:
         self._wanted = wanted
         self._profile = profile
-        self.token: Token | None = (
+        self._token: Token | None = (
             wanted.resume_after if wanted.start_after is None else wanted.start_after
         )
+        self._event: Document | None = None
+        """The event whose token counts; looked into when somebody asks."""
         self.delivered = False
         """Whether an event was handed out."""
         self._operation_time: Timestamp | None = first_start(wanted, profile).get(
             "startAtOperationTime"
         )
+
+    @property
+    def token(self) -> Token | None:
+        """The cached token: what is exposed, and what a resume starts from."""
+        if self._event is not None:
+            self._token, self._event = self._event["_id"], None
+        return self._token
 
     def opened(self, reply: Document, *, empty: bool, wire_version: int | None) -> None:
         """Take from the first aggregate's reply what a resume without a token needs."""
@@ -41,12 +50,14 @@ class Position:
     def idle(self, batch_token: Token | None) -> None:
         """A batch came without events: everything before its token was seen."""
         if batch_token is not None and self._profile.follows_batch_token:
-            self.token = batch_token
+            self._token, self._event = batch_token, None
 
     def consumed(self, event: Document, batch_token: Token | None, *, last: bool) -> None:
         """An event was handed out, perhaps the last one of its batch."""
-        follows = last and batch_token is not None and self._profile.follows_batch_token
-        self.token = batch_token if follows else event["_id"]
+        if last and batch_token is not None and self._profile.follows_batch_token:
+            self._token, self._event = batch_token, None
+        else:
+            self._event = event
         self.delivered = True
 
     def resume_start(self, wire_version: int | None) -> Start:

@@ -1,7 +1,7 @@
 """A change stream of a synchronous client: the machine's steps, carried out.
 
-One thread reads at a time; any other may close. What was waited for when a stream is
-closed comes back at once, since its cursor is killed on the server.
+One thread reads at a time; any other may close. A read that waits then ends as soon as
+the server notices that the cursor was killed.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ class ChangeStream(StreamFacts):
 
     def next(self) -> Any:
         """The next event, waited for as long as it takes; ``StopIteration`` at the end."""
-        event = self._run(self._machine.next())
+        event = self._machine.take()
+        if event is None:
+            event = self._run(self._machine.next())
         if event is None:
             raise StopIteration
         return self._decoded(event)

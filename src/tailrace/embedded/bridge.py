@@ -46,7 +46,7 @@ class Bridge:
     """A port in front of a member's own."""
 
     def __init__(
-        self, public_port: int, target: int, lets_through: Callable[[int, int], bool]
+        self, public_port: int, target: int, lets_through: Callable[[int | None, int], bool]
     ) -> None:
         self.target = target
         self._lets_through = lets_through
@@ -72,7 +72,7 @@ class Bridge:
                 link.break_off()
 
     def _admits(self, caller: int | None) -> bool:
-        return caller is None or self._lets_through(caller, self.target)
+        return self._lets_through(caller, self.target)
 
     def _accept(self) -> None:
         while True:

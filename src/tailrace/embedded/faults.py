@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pymongo.errors import OperationFailure, PyMongoError
+from pymongo.errors import AutoReconnect, OperationFailure, PyMongoError
 
 from tailrace.embedded.members import Members
 from tailrace.embedded.network import Network
@@ -89,6 +89,16 @@ class Faults(Members):
         self.await_caught_up([node])
 
     @contextlib.contextmanager
+    def hidden(self, node: Node) -> Iterator[None]:
+        """Clients cannot reach this node inside the block; the other members can."""
+        network = self._network()
+        network.hide(node.port)
+        try:
+            yield
+        finally:
+            network.show(node.port)
+
+    @contextlib.contextmanager
     def fail_point(
         self,
         name: str,
@@ -111,8 +121,9 @@ class Faults(Members):
 
         def elected() -> bool | None:
             for candidate in candidates:
-                # Refused while a voter does not know the set yet, or is ahead of it.
-                with contextlib.suppress(OperationFailure):
+                # Refused while a voter does not know the set yet, or is ahead of it; and a
+                # member that rolls back closes every connection.
+                with contextlib.suppress(OperationFailure, AutoReconnect):
                     candidate.command("replSetStepUp")
                     return True
             return None

@@ -1,9 +1,9 @@
-"""The calls between the members of one set, which can be cut.
+"""The calls to the members of one set, which can be cut.
 
 A set that is made ``partitionable`` gives its members' bridges as their addresses.
 Whoever is cut off is on a side of its own: no member calls it and it calls none, while
-clients reach everybody. Only test commands make members say who they are, and only
-without encryption can it be read.
+clients reach everybody; or it is the clients that cannot reach it. Only test commands
+make members say who they are, and only without encryption can it be read.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ class Network:
     def __init__(self) -> None:
         self._bridges: list[Bridge] = []
         self._cut_off: frozenset[int] = frozenset()
+        self._hidden: frozenset[int] = frozenset()
         self._lock = threading.Lock()
 
     def behind(self, public_port: int) -> int:
@@ -40,6 +41,18 @@ class Network:
         with self._lock:
             self._cut_off -= {port}
 
+    def hide(self, port: int) -> None:
+        """Break every call of a client to this member, and let none through."""
+        with self._lock:
+            self._hidden |= {port}
+        for bridge in self._bridges:
+            bridge.break_cut_links()
+
+    def show(self, port: int) -> None:
+        """Let clients reach this member again."""
+        with self._lock:
+            self._hidden -= {port}
+
     def is_cut_off(self, port: int) -> bool:
         """Whether this member is cut off."""
         return port in self._cut_off
@@ -50,5 +63,7 @@ class Network:
             bridge.close()
         self._bridges.clear()
 
-    def _lets_through(self, caller: int, called: int) -> bool:
+    def _lets_through(self, caller: int | None, called: int) -> bool:
+        if caller is None:
+            return called not in self._hidden
         return caller == called or not {caller, called} & self._cut_off

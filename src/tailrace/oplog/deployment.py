@@ -106,7 +106,9 @@ def converted(error: PyMongoError, grant: str) -> TailraceError:
         if error.code == UNAUTHORIZED:
             return PrivilegeError(f"the user may not do this: grant {grant}", grant=grant)
         return _server_error(error)
-    return SourceLost(f"the source cannot be read: {error}")
+    # PyMongo goes on with its timeouts and all that it knows of every member.
+    said = str(error).partition(", Timeout:")[0].partition(" (configured timeouts")[0]
+    return SourceLost(f"the source cannot be read: {said}")
 
 
 def _server_error(error: OperationFailure) -> ServerError:

@@ -54,3 +54,19 @@ def test_the_way_from_a_server_to_its_events(
 def test_the_guide_to_servers_for_tests(capsys: pytest.CaptureFixture[str]) -> None:
     run_python(page("docs/guides/embedded-servers.md"))
     assert re.fullmatch(r"\d+\.\d+\.\d+ 1\n", capsys.readouterr().out)
+
+
+def test_the_guide_to_watching(
+    start_replica_set: Callable[..., ReplicaSet],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    guide = page("docs/guides/driver.md")
+    assert ADDRESS in guide
+    code = guide.replace(ADDRESS, start_replica_set(noop_interval_s=1).uri)
+    exec("\n".join(PYTHON.findall(code)) + "\nclient.close()", {"__name__": "example"})
+    out = capsys.readouterr().out.splitlines()
+    assert out[:2] == ["insert", "{'_id': 2}"]
+    assert out[-1] == "3"

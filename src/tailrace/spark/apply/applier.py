@@ -114,7 +114,8 @@ class Applier:
             )
         if end <= self.cut:
             return
-        rows = hidden(rows, self._settings.fields).persist()
+        # What control has said is in every table already.
+        rows = hidden(rows.where(effective() > self.cut), self._settings.fields).persist()
         try:
             count = self._apply(rows, Commit(WRITER, end))
         finally:
@@ -140,15 +141,23 @@ class Applier:
     def _apply(self, rows: DataFrame, commit: Commit) -> int:
         """Commit all that is in a batch; gives the number of its rows."""
         census = take_census(rows, self._settings.included)
-        if census.rows and self._stored_cut(CHANGES) < commit.number:
-            fresh = rows.where(effective() > self._stored_cut(CHANGES))
-            self._lake.append(CHANGES, _in_few_files(fresh, census.rows), commit)
-            self._cuts[CHANGES] = commit.number
+        self._append_changes(rows, census.rows, commit)
         said: list[control.Row] = []
         if self._settings.with_tables:
             said = self._apply_to_tables(rows, census, commit)
         self._say(said, commit)
         return census.rows
+
+    def _append_changes(self, rows: DataFrame, count: int, commit: Commit) -> None:
+        known = self._stored_cut(CHANGES)
+        if not count or known >= commit.number:
+            return
+        if known > self.cut:  # the driver died before control could say so
+            rows = rows.where(effective() > known)
+            if not (count := rows.count()):
+                return
+        self._lake.append(CHANGES, _in_few_files(rows, count), commit)
+        self._cuts[CHANGES] = commit.number
 
     def _apply_to_tables(
         self, rows: DataFrame, census: Census, commit: Commit
