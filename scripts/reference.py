@@ -29,6 +29,10 @@ from tailrace.event.reference import (
     Flag,
 )
 from tailrace.event.shape import Shape, parse_version
+from tailrace.query.expressions import OPERATORS
+from tailrace.query.expressions.parser import SERVER_ONLY
+from tailrace.query.match import FIELD, TOP
+from tailrace.query.stages import SPLIT, STAGES
 from tailrace.raw.elements import BOOL, OBJECT, STRING, TIMESTAMP
 from tailrace.stage.options import OPTIONS, Option
 
@@ -44,6 +48,7 @@ def pages() -> dict[str, str]:
         "change-stream-options.md": _page("`$changeStream` options", _stream_options()),
         "events.md": _page("Events", _events()),
         "errors.md": _page("Errors", _errors()),
+        "pipelines.md": _page("Stages and operators of a pipeline", _pipelines()),
     }
 
 
@@ -184,6 +189,33 @@ def _releases() -> Iterator[str]:
             values = [getattr(shape, name) for shape in shapes]
             shown = ("yes" if value is True else value or "" for value in values)
             yield f"| {said} | {' | '.join(map(str, shown))} |"
+
+
+def _pipelines() -> Iterator[str]:
+    yield "What may follow `$changeStream`, and what of it the engine evaluates itself. What it"
+    yield "does not goes to the source server from that stage on, where there is one of 5.1 or"
+    yield "later; `tailrace explain` says which stages do. Over an archive it is refused by name."
+    yield ""
+    yield from ("## Stages", "", "| stage | since |", "|---|---|")
+    for name, stage in STAGES.items():
+        yield f"| `{name}` | {_since(stage.since)} |"
+    yield f"| `{SPLIT}`, the last one only | 6.0.9 |"
+    yield from ("", "## Queries", "", "At the top of a query:", "")
+    yield ", ".join(f"`{name}`" for name in sorted(TOP)) + "."
+    yield from ("", "Of a field:", "")
+    yield ", ".join(f"`{name}`" for name in sorted(FIELD)) + "."
+    yield from ("", "Left to a server: `$jsonSchema`, `$geoWithin`, `$geoIntersects`.")
+    yield from ("", "## Expressions", "", "| operator | since | not here |", "|---|---|---|")
+    for name, operator in sorted(OPERATORS.items()):
+        yield f"| `{name}` | {_since(operator.since)} | {operator.note} |"
+    for name, since in sorted(SERVER_ONLY.items()):
+        yield f"| `{name}` | {_since(since)} | on a server only |"
+    yield from ("", "Variables: `$$ROOT`, `$$CURRENT`, `$$REMOVE`, those of `let`, and of a live")
+    yield "source `$$NOW` and `$$CLUSTER_TIME`, as they were when the stream was opened."
+
+
+def _since(version: tuple[int, int, int]) -> str:
+    return "" if version <= OLDEST else ".".join(map(str, version[:2]))
 
 
 def _errors() -> Iterator[str]:
