@@ -5,7 +5,8 @@
 A MongoDB of its own gets the writes of one verb; then, over the same part of its oplog,
 in turn and several rounds long: a raw scan (nobody looks at the entries), the server's
 own ``$changeStream`` (raw replies), and of the engine: decode (an ``Entry`` for each),
-transform (entries to events), and the whole ``replay``. The best round counts; CPU is
+transform (entries to events), the whole ``replay``, and a filtered one, whose query drops
+every event before it is built. The best round counts; CPU is
 that of the client and the server together. Before anything is measured, the events of
 ``replay`` must be the server's, byte for byte. ``--page`` writes it all down, for readers.
 """
@@ -37,6 +38,8 @@ from tailrace.stage.transform import Transform
 from tailrace.stage.unwind import UnwindTransactions
 
 DATABASE = "bench"
+DROPS_ALL = [{"$match": {"operationType": "none"}}]
+"""What is left of an event's cost when a filter drops it before it is built."""
 GOAL = 0.6
 """The share of the server's rate that ``replay`` is to reach."""
 LENGTH_BYTES = 4
@@ -44,7 +47,10 @@ USER_TICKS, SYSTEM_TICKS = 11, 12
 """Where /proc/<pid>/stat has them, counted behind the process's name."""
 MILLION = 1_000_000
 UNITS = "thousand events a second; in brackets: CPU seconds per million events"
-HEADS = ("verb", ["scan", "server", "decode", "transform", "replay", "replay/server"])
+HEADS = (
+    "verb",
+    ["scan", "server", "decode", "transform", "replay", "filtered", "replay/server"],
+)
 PAGE = """\
 <!-- written by benchmarks/engine.py --page -->
 # Speed
@@ -108,6 +114,7 @@ class Contest:
             "decode": lambda: [Entry(raw).time for raw in self.entries],
             "transform": lambda: _exhaust(self._transform(prepared)),
             "replay": lambda: _exhaust(self._replay()),
+            "filtered": lambda: _exhaust(self._replay(pipeline=DROPS_ALL)),
         }
 
     def server_events(self) -> list[bytes]:
@@ -141,9 +148,9 @@ class Contest:
         wanted = {"ts": {"$gt": self._span.before, "$lte": self._span.until}}
         yield from self._client.local["oplog.rs"].find_raw_batches(wanted)
 
-    def _replay(self) -> Iterator[Any]:
+    def _replay(self, **more: Any) -> Iterator[Any]:
         return tailrace.replay(
-            self.archive, namespace=self._span.namespace, server_version=self._version
+            self.archive, namespace=self._span.namespace, server_version=self._version, **more
         )
 
 

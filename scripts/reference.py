@@ -29,7 +29,13 @@ from tailrace.event.reference import (
     Flag,
 )
 from tailrace.event.shape import Shape, parse_version
+from tailrace.query.expressions import OPERATORS
+from tailrace.query.expressions.parser import SERVER_ONLY
+from tailrace.query.match import FIELD, TOP
+from tailrace.query.stages import SPLIT, STAGES
 from tailrace.raw.elements import BOOL, OBJECT, STRING, TIMESTAMP
+from tailrace.spark.source.options import OPTIONS as SPARK_OPTIONS
+from tailrace.spark.source.schema import COLUMNS, DOCUMENT
 from tailrace.stage.options import OPTIONS, Option
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
@@ -43,7 +49,9 @@ def pages() -> dict[str, str]:
         "command-line.md": _page("The command line", _command_line()),
         "change-stream-options.md": _page("`$changeStream` options", _stream_options()),
         "events.md": _page("Events", _events()),
+        "spark-source.md": _page("The Spark source", _spark_source()),
         "errors.md": _page("Errors", _errors()),
+        "pipelines.md": _page("Stages and operators of a pipeline", _pipelines()),
     }
 
 
@@ -127,6 +135,22 @@ def _values(option: Option) -> str:
     return ", ".join(values)
 
 
+def _spark_source() -> Iterator[str]:
+    yield 'The options of `format("tailrace")`, and the columns of its rows.'
+    yield ""
+    yield from ("| option | what it says |", "|---|---|")
+    for name, (_, _, says) in SPARK_OPTIONS.items():
+        yield f"| `{name}` | {says} |"
+    yield ""
+    yield "`documents=bson` makes every column of type document binary: the bytes of the log."
+    yield ""
+    yield from ("| column | type | holds |", "|---|---|---|")
+    for column in COLUMNS:
+        kind = "document" if column.kind == DOCUMENT else column.kind.lower()
+        kind = "struct (lsid: document, number: bigint)" if kind == "transaction" else kind
+        yield f"| `{column.name}` | {kind} | {column.holds}{'' if column.always else '; or null'} |"
+
+
 FLAG_NAMES = {
     Flag.EXPANDED: "`showExpandedEvents`",
     Flag.SYSTEM: "`showSystemEvents`",
@@ -184,6 +208,33 @@ def _releases() -> Iterator[str]:
             values = [getattr(shape, name) for shape in shapes]
             shown = ("yes" if value is True else value or "" for value in values)
             yield f"| {said} | {' | '.join(map(str, shown))} |"
+
+
+def _pipelines() -> Iterator[str]:
+    yield "What may follow `$changeStream`, and what of it the engine evaluates itself. What it"
+    yield "does not goes to the source server from that stage on, where there is one of 5.1 or"
+    yield "later; `tailrace explain` says which stages do. Over an archive it is refused by name."
+    yield ""
+    yield from ("## Stages", "", "| stage | since |", "|---|---|")
+    for name, stage in STAGES.items():
+        yield f"| `{name}` | {_since(stage.since)} |"
+    yield f"| `{SPLIT}`, the last one only | 6.0.9 |"
+    yield from ("", "## Queries", "", "At the top of a query:", "")
+    yield ", ".join(f"`{name}`" for name in sorted(TOP)) + "."
+    yield from ("", "Of a field:", "")
+    yield ", ".join(f"`{name}`" for name in sorted(FIELD)) + "."
+    yield from ("", "Left to a server: `$jsonSchema`, `$geoWithin`, `$geoIntersects`.")
+    yield from ("", "## Expressions", "", "| operator | since | not here |", "|---|---|---|")
+    for name, operator in sorted(OPERATORS.items()):
+        yield f"| `{name}` | {_since(operator.since)} | {operator.note} |"
+    for name, since in sorted(SERVER_ONLY.items()):
+        yield f"| `{name}` | {_since(since)} | on a server only |"
+    yield from ("", "Variables: `$$ROOT`, `$$CURRENT`, `$$REMOVE`, those of `let`, and of a live")
+    yield "source `$$NOW` and `$$CLUSTER_TIME`, as they were when the stream was opened."
+
+
+def _since(version: tuple[int, int, int]) -> str:
+    return "" if version <= OLDEST else ".".join(map(str, version[:2]))
 
 
 def _errors() -> Iterator[str]:

@@ -8,7 +8,7 @@ from tailrace.driver import (
     MongoTokenStore,
     watch,
 )
-from tailrace.engine import OplogStream, open_oplog, replay
+from tailrace.engine import OplogStream, explain_pipeline, open_oplog, replay
 from tailrace.errors import ServerError, TailraceError
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "OplogStream",
     "ServerError",
     "TailraceError",
+    "explain_pipeline",
     "open_oplog",
     "replay",
     "watch",

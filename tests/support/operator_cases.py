@@ -136,5 +136,22 @@ CASES: dict[str, list[Case]] = {
         for name in ("$firstN", "$lastN", "$maxN", "$minN")
     },
     "$sortArray": named("$sortArray", {"input": "$a", "sortBy": 1}, ("array",)) + named("$sortArray", {"input": "$a", "sortBy": -1}, ("array",)),
+    **{
+        name: plain(name, ("date",), ("moment",))
+        + named(name, {"date": "$a", "timezone": "$b"}, ("moment", "zone"), ("date", "zone"))
+        for name in (
+            "$year", "$month", "$dayOfMonth", "$hour", "$minute", "$second", "$millisecond",
+            "$dayOfYear", "$dayOfWeek", "$week", "$isoDayOfWeek", "$isoWeek", "$isoWeekYear",
+        )
+    },
+    "$dateToParts": named("$dateToParts", {"date": "$a", "timezone": "$b"}, ("moment", "zone"))
+    + named("$dateToParts", {"date": "$a", "iso8601": "$b"}, ("date", "bool")),
+    "$dateToString": named("$dateToString", {"date": "$a"}, ("moment",))
+    + named("$dateToString", {"date": "$a", "timezone": "$b", "onNull": "$c"}, ("date", "zone", "any"))
+    + named("$dateToString", {"date": "$a", "format": "%Y %G %m %d %H %M %S %L %j %w %u %U %V %z %Z %%", "timezone": "$b"}, ("date", "zone"))
+    + named("$dateToString", {"date": "$a", "format": "$b"}, ("date", "string")),
+    "$dateFromParts": named("$dateFromParts", {"year": "$a", "month": "$b", "day": "$c", "timezone": "$d"}, ("year", "small", "number", "zone"))
+    + named("$dateFromParts", {"year": 2024, "hour": "$a", "minute": "$b", "second": "$c", "millisecond": "$d"}, ("small",) * 4)
+    + named("$dateFromParts", {"isoWeekYear": "$a", "isoWeek": "$b", "isoDayOfWeek": "$c"}, ("year", "small", "small")),
     "paths": [("$a.a", ("object",)), ("$a.a", ("objects",)), ("$a.b.c", ("array",)), (["$a", "$b"], ("any", "null")), ({"x": "$a", "y": {"z": "$b"}}, ("any", "any"))],
 }  # fmt: skip

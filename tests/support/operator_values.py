@@ -66,6 +66,12 @@ STRINGS = (
 )  # fmt: skip
 
 
+ZONES = (
+    "UTC", "GMT", "+00:00", "+02:30", "-0800", "+14", "Europe/Berlin", "America/New_York",
+    "Asia/Kolkata", "Australia/Lord_Howe", "nowhere", "",
+)  # fmt: skip
+
+
 def kind_only(kind: int) -> Value:
     return kind, b""
 
@@ -95,6 +101,8 @@ class Values:
             "regex": self.regex,
             "other": self.other,
             "any": self.any,
+            "zone": lambda: string(rng.choice(ZONES)),
+            "year": lambda: int32(rng.choice([1, 1970, 1999, 2000, 2024, 9999, 0, 10_000, -1])),
         }
 
     def of(self, pool: str) -> Value:

@@ -12,6 +12,7 @@ import typer
 from tailrace.cli import dev, token
 from tailrace.cli.demo import demo
 from tailrace.cli.doctor import doctor
+from tailrace.cli.explain import explain
 from tailrace.cli.maintain import maintain
 from tailrace.cli.replay import replay
 from tailrace.cli.sync import sync
@@ -27,6 +28,7 @@ def tailrace() -> None:
 
 
 app.command()(demo)
+app.command()(explain)
 app.command()(replay)
 app.command()(watch)
 app.command()(sync)

@@ -45,7 +45,12 @@ from tailrace.cli.shards import ShardCredentialsOption, credentials_of
 from tailrace.cli.signals import until_signalled
 from tailrace.cli.state import StateFile
 from tailrace.cli.status import StatusLine
-from tailrace.cli.values import cluster_time, json_array, json_value_or_text, token_document
+from tailrace.cli.values import (
+    cluster_time,
+    json_array,
+    json_value_or_text,
+    token_document,
+)
 from tailrace.driver import ChangeStream
 from tailrace.driver import watch as watch_target
 from tailrace.errors import OptionError, PrivilegeError, UnsupportedSource

@@ -46,8 +46,8 @@ class Routing(Administration, Writer):
         complete = statement.verb == "insert"
         if not complete and any(path(statement.values, field) is None for field in collection.key):
             return catalog.versions(namespace)
-        shard = catalog.owner(collection, self._key(collection, statement.values)).shard
-        return {shard: {"shardVersion": catalog.shard_version(collection, shard)}}
+        shard, version = catalog.target(collection, self._key(collection, statement.values))
+        return {shard: {"shardVersion": version}}
 
     def run(self, statement: Statement) -> int:
         """Send a write to its owner, again while the versions are out of date."""

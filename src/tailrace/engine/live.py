@@ -35,11 +35,12 @@ from tailrace.engine.source import (
     probe,
 )
 from tailrace.engine.stream import BATCH_BYTES, OplogStream, Token, as_token
+from tailrace.engine.user_stages import UserStages
 from tailrace.errors import SourceLost, TailraceError
 from tailrace.event.event import Event
 from tailrace.oplog.deployment import Deployment
 from tailrace.oplog.tail import Tail
-from tailrace.query import Context, Pipeline, compile_pipeline
+from tailrace.query import Pipeline
 from tailrace.stage.options import Starts, StreamOptions, parse_options
 from tailrace.stage.scope import Scope
 from tailrace.stage.shard import ShardStream
@@ -59,6 +60,8 @@ def open_oplog(
     *,
     options: Mapping[str, Any] | None = None,
     pipeline: Sequence[Mapping[str, Any]] | None = None,
+    let: Mapping[str, Any] | None = None,
+    collation: Mapping[str, Any] | None = None,
     start_at_operation_time: Timestamp | None = None,
     resume_after: Mapping[str, Any] | None = None,
     start_after: Mapping[str, Any] | None = None,
@@ -76,12 +79,16 @@ def open_oplog(
     it names none. Shards without writes are moved on by reads, which make them write a
     no-op, unless ``advance`` is off.
 
+    What of ``pipeline`` (with the variables of ``let``, under ``collation``) is not evaluated
+    here, a replica set's server evaluates in batches: ``explain_pipeline`` tells which.
+
     The client stays the caller's, and is read with its read preference unless another
     is given. Raises ``ServerError`` for options that the server refuses, and
     ``UnsupportedSource`` for what is no replica set.
     """
     starts = Starts(start_at_operation_time, resume_after, start_after)
-    wanted = Wanted(namespace, options, pipeline, starts, max_await_ms, advance)
+    users = UserStages(pipeline, let, collation)
+    wanted = Wanted(namespace, options, users, starts, max_await_ms, advance)
     credentials = ShardCredentials.parse(shard_credentials)
     if isinstance(client, (Mapping, Sequence)):
         shards = client if isinstance(client, Mapping) else named(client)
@@ -105,7 +112,7 @@ def _open_replica_set(deployment: Deployment, wanted: Wanted) -> ReplicaSetStrea
     )
     if not parsed.start:
         parsed = replace(parsed, start=source.applied + 1)
-    stages = compile_pipeline(wanted.pipeline, Context(source.version)) if wanted.pipeline else None
+    stages = wanted.users.compiled(source.version, deployment, source.variables)
     return ReplicaSetStream(deployment, with_pipeline(parsed, stages), wanted.max_await_ms, stages)
 
 

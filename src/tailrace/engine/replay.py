@@ -19,10 +19,10 @@ from bson.timestamp import Timestamp
 from tailrace.engine.recorded import RecordedLookups
 from tailrace.engine.recorded_shards import files_of, merged_events
 from tailrace.engine.shard_keys import ShardKeys, with_shard_keys
+from tailrace.engine.user_stages import UserStages
 from tailrace.errors import BadBson, OptionError
 from tailrace.event.shape import parse_version
 from tailrace.oplog.archive import Archive, Source
-from tailrace.query import Context, compile_pipeline
 from tailrace.stage.options import Caller, Starts, parse_options
 from tailrace.stage.shard import ShardStream
 from tailrace.stage.user import with_pipeline
@@ -34,6 +34,8 @@ def replay(
     namespace: str | None = None,
     options: Mapping[str, Any] | None = None,
     pipeline: Sequence[Mapping[str, Any]] | None = None,
+    let: Mapping[str, Any] | None = None,
+    collation: Mapping[str, Any] | None = None,
     documents: Source | Mapping[str, Source] | None = None,
     pre_images: Source | Mapping[str, Source] | None = None,
     shard_keys: ShardKeys | None = None,
@@ -63,7 +65,7 @@ def replay(
         caller=Caller(mongos=isinstance(archive, Mapping)),
     )
     parsed = with_shard_keys(parsed, shard_keys)
-    stages = compile_pipeline(pipeline, Context(version)) if pipeline else None
+    stages = UserStages(pipeline, let, collation).compiled(version)
     parsed = with_pipeline(parsed, stages)
     if isinstance(archive, Mapping):
         return merged_events(files_of(archive, documents, pre_images), parsed, stages)

@@ -16,6 +16,8 @@ from pymongo.errors import OperationFailure
 from tailrace.errors import ServerError, UnsupportedSource
 from tailrace.event.shape import PARAMETERS, Version, parse_version
 from tailrace.oplog.deployment import Deployment, is_passing
+from tailrace.query.pipeline import encoded_value
+from tailrace.query.values import Value
 from tailrace.stage.scope import Kind, Scope
 
 NO_REPLICA_SET = 40573
@@ -32,6 +34,8 @@ class Source:
     applied: int
     """The time of the last entry that it had applied."""
     parameters: Mapping[str, object] = field(default_factory=dict)
+    variables: Mapping[bytes, Value] = field(default_factory=dict)
+    """``NOW`` and ``CLUSTER_TIME``, as they were then."""
     name: str = ""
     """The replica set's."""
 
@@ -75,8 +79,19 @@ def probe(deployment: Deployment, *, is_catalog: bool = False) -> Source:
         parse_version(str(build["version"])),
         applied.time << 32 | applied.inc,
         {name: _parameter(deployment, name) for name in PARAMETERS},
+        _variables(said),
         str(said["setName"]),
     )
+
+
+def _variables(said: Mapping[str, Any]) -> dict[bytes, Value]:
+    """What a server's greeting says of the variables that it gives to pipelines."""
+    found = {}
+    if "localTime" in said:
+        found[b"NOW"] = encoded_value("NOW", said["localTime"])
+    if "$clusterTime" in said:
+        found[b"CLUSTER_TIME"] = encoded_value("NOW", said["$clusterTime"]["clusterTime"])
+    return found
 
 
 def check_collection(deployment: Deployment, scope: Scope) -> None:

@@ -23,6 +23,8 @@ EMPTY = b"\x05\x00\x00\x00\x00"
 DIFF_HEAD = b"\x10$v\x00\x02\x00\x00\x00\x03diff\x00"
 """How the ``o`` of nearly every update begins, behind its length."""
 DIFF_VERSION = 2
+WRITTEN = {b"i": b"insert", b"d": b"delete"}
+"""The writes whose type their ``op`` says alone."""
 DIFF_AT = 4 + len(DIFF_HEAD)
 
 
@@ -31,16 +33,25 @@ def build_crud(entry: Entry, moulds: Moulds) -> Event:
     o = entry.o
     if o is None:
         raise BadBson("a CRUD entry without o", offset=0)
-    op = entry.op
-    if op == b"i":
+    kind = kind_of_write(entry)
+    if kind == b"insert":
         key = entry.o2 or _key_of(o, moulds.shape.shard_keys.get(entry.uuid or b"", ()))
         return _event(b"insert", entry, moulds, key, _full_document(o), b"")
-    if op == b"d":
+    if kind == b"delete":
         return _event(b"delete", entry, moulds, o, b"", b"")
     key = entry.o2 or EMPTY
-    if not o.startswith(DIFF_HEAD, 4) and b"_id" in spans(o):
+    if kind == b"replace":
         return _event(b"replace", entry, moulds, key, _full_document(o), b"")
     return _event(b"update", entry, moulds, key, b"", _description(o, moulds.shape))
+
+
+def kind_of_write(entry: Entry) -> bytes:
+    """The operation type of a write's event; a replacement's document has an ``_id``."""
+    kind = WRITTEN.get(entry.op)
+    if kind is not None:
+        return kind
+    o = entry.o or EMPTY
+    return b"replace" if not o.startswith(DIFF_HEAD, 4) and b"_id" in spans(o) else b"update"
 
 
 def _full_document(o: bytes) -> bytes:

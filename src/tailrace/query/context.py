@@ -25,6 +25,8 @@ class Context:
     version: Version
     variables: Mapping[bytes, Value] = field(default_factory=dict)
     """``let``, and ``NOW`` and ``CLUSTER_TIME`` where they are known."""
+    collated: bool = False
+    """Whether strings are to be compared by another collation than the simple one."""
 
     def since(self, *version: int) -> bool:
         """Whether the release is this one or a later one."""
@@ -34,6 +36,16 @@ class Context:
 def refused(code: int, message: str) -> ServerError:
     """The server's refusal of a stage, an operator or a value."""
     return ServerError(message, code=code)
+
+
+def badly_formed(context: Context, code: int, message: str) -> ServerError:
+    """The refusal of a field that is missing or unknown, which has a name since 7.0."""
+    if not context.since(7, 0):
+        return refused(code, message)
+    return ServerError(message, code=code, code_name=NAMED_SINCE_7[code])
+
+
+NAMED_SINCE_7 = {40414: "IDLFailedToParse", 40415: "IDLUnknownField"}
 
 
 def not_here(operator: str, why: str) -> NotEvaluable:

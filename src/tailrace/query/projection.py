@@ -10,20 +10,35 @@ element by element.
 from __future__ import annotations
 
 from tailrace.query.expressions.node import Frame, Node
-from tailrace.query.values import MISSING, Value, array, document, items
+from tailrace.query.values import MISSING, Value, array, document, items, string
 from tailrace.raw import all_spans
 from tailrace.raw.elements import ARRAY, OBJECT
 
 Parts = dict[bytes, Value]
+EVENT_FIELDS = (
+    b"_id",
+    b"operationType",
+    b"clusterTime",
+    b"collectionUUID",
+    b"wallTime",
+    b"fullDocument",
+    b"ns",
+    b"documentKey",
+    b"updateDescription",
+)
+"""The order in which a server makes an event; a field that it has not keeps its place."""
+INVALIDATE = string("invalidate")
 
 
 class Projection:
     """One level of a projection; ``keeps`` says what becomes of fields that it does not name."""
 
-    __slots__ = ("children", "computed", "keeps", "named", "nested", "order")
+    __slots__ = ("children", "computed", "keeps", "named", "nested", "order", "places")
 
-    def __init__(self, *, keeps: bool, nested: bool = True) -> None:
+    def __init__(self, *, keeps: bool, nested: bool = True, places: bool = False) -> None:
         self.keeps = keeps
+        self.places = places
+        """Whether a change event's own fields come back to the places that they have in it."""
         self.nested = nested
         """Whether arrays inside arrays are gone through as well."""
         self.named: set[bytes] = set()
@@ -102,8 +117,11 @@ class Projection:
                 value = self.children[name].add(parts.get(name, MISSING), frame)
             else:
                 value = node.run(frame)
-            # A field keeps its place even while it is missing.
-            parts[name] = value
+            if self.places and value[0] and name not in parts and _has_place(parts, name):
+                _put_in_place(parts, name, value)
+            else:
+                # A field keeps its place even while it is missing.
+                parts[name] = value
 
     def add(self, value: Value, frame: Frame) -> Value:
         """A value below this level, with the computed fields set in it."""
@@ -119,6 +137,20 @@ class Projection:
             self._compute(made, frame)
             return OBJECT, _written(made)
         return value if self.keeps else MISSING
+
+
+def _has_place(parts: Parts, name: bytes) -> bool:
+    """Whether a field has a place in an event like this one; an invalidate keeps none."""
+    return name in EVENT_FIELDS and parts.get(b"operationType") != INVALIDATE
+
+
+def _put_in_place(parts: Parts, name: bytes, value: Value) -> None:
+    """Add a field behind those that stand before it in every event."""
+    before = EVENT_FIELDS[: EVENT_FIELDS.index(name)]
+    found = list(parts.items())
+    at = 1 + max((place for place, (each, _) in enumerate(found) if each in before), default=-1)
+    parts.clear()
+    parts.update([*found[:at], (name, value), *found[at:]])
 
 
 def _parts(raw: bytes) -> Parts:

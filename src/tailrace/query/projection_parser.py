@@ -7,10 +7,11 @@ The first field that says so decides whether a ``$project`` includes or excludes
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from tailrace.query.context import refused
 from tailrace.query.expressions import Scope, parse
-from tailrace.query.expressions.parser import path_of
+from tailrace.query.expressions.parser import is_known, path_of
 from tailrace.query.projection import Projection
 from tailrace.query.values import NUMBERS, Value, fields, truthy
 from tailrace.raw.elements import BOOL, OBJECT
@@ -21,14 +22,39 @@ NO_FIELD = 51272
 EMPTY_BELOW = 51270
 INCLUDES_AND_EXCLUDES = 31254
 EXCLUDES_AND_INCLUDES = 31253
-COMPUTED_IN_EXCLUSION = 31252
-ADDS_NO_FIELD = 40177
+COMPUTED_IN_EXCLUSION = 31310
 ADDS_EMPTY_BELOW = 40180
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The codes with which a stage refuses a badly formed field."""
+
+    empty: int
+    """An empty object; 0 where it is a value like any other."""
+    several: int
+    """An operator with other names beside it."""
+    unknown: int = 0
+    """An operator that nobody knows."""
+    positional: int = 0
+
+
+PROJECTED = Form(EMPTY_BELOW, several=16410, unknown=31325, positional=31324)
+ADDED = Form(ADDS_EMPTY_BELOW, several=40181)
+TAKES_EMPTY_SINCE = (7, 0)
+
+
+def _check_operator(names: list[bytes], form: Form, scope: Scope) -> None:
+    if len(names) > 1:
+        raise refused(form.several, "an operator must be alone in its object")
+    name = names[0].decode(errors="replace")
+    if form.unknown and not is_known(name, scope):
+        raise refused(form.unknown, f"Unknown expression {name}")
 
 
 def parse_project(argument: Value, scope: Scope) -> Projection:
     """A ``$project``: what is included, excluded or computed."""
-    leaves = list(_leaves(argument, (), scope, EMPTY_BELOW))
+    leaves = list(_leaves(argument, (), scope, PROJECTED))
     if not leaves:
         raise refused(NO_FIELD, "projection specification must have at least one field")
     including = _including(leaves)
@@ -52,11 +78,10 @@ def parse_project(argument: Value, scope: Scope) -> Projection:
 
 def parse_add_fields(argument: Value, scope: Scope) -> Projection:
     """An ``$addFields``: every leaf is an expression."""
-    leaves = list(_leaves(argument, (), scope, ADDS_EMPTY_BELOW))
-    if not leaves:
-        raise refused(ADDS_NO_FIELD, "specification must have at least one field")
+    form = ADDED if not scope.context.since(*TAKES_EMPTY_SINCE) else replace(ADDED, empty=0)
+    leaves = list(_leaves(argument, (), scope, form))
     check_collisions([path for path, _ in leaves], (40176, 40176))
-    tree = Projection(keeps=True)
+    tree = Projection(keeps=True, places=scope.places)
     for path, value in leaves:
         _at(tree, path).compute(path[-1], parse(value, scope))
     return tree
@@ -101,22 +126,28 @@ def _flag(value: Value) -> bool | None:
     return truthy(value) if value[0] in NUMBERS or value[0] == BOOL else None
 
 
-def _leaves(argument: Value, above: Path, scope: Scope, empty: int) -> Iterator[tuple[Path, Value]]:
+def _leaves(argument: Value, above: Path, scope: Scope, form: Form) -> Iterator[tuple[Path, Value]]:
     for name, value in fields(argument):
+        if form.positional and name.endswith(b".$"):
+            raise refused(form.positional, "positional projection is not allowed here")
         path = above + path_of(name)
         if value[0] != OBJECT:
             yield path, value
             continue
         inner = [each for each, _ in fields(value)]
+        if not inner and not form.empty:
+            yield path, value
+            continue
         if not inner:
             raise refused(
-                empty,
+                form.empty,
                 f"an empty object is not a valid value. Found empty object at path {dotted(path)}",
             )
-        if inner[0].startswith(b"$"):
+        if any(each.startswith(b"$") for each in inner):
+            _check_operator(inner, form, scope)
             yield path, value
         else:
-            yield from _leaves(value, path, scope, empty)
+            yield from _leaves(value, path, scope, form)
 
 
 def _at(tree: Projection, path: Path) -> Projection:

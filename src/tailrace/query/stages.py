@@ -9,19 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tailrace.query.context import Version, refused
+from tailrace.query.context import Version, badly_formed, refused
 from tailrace.query.expressions import Frame, Scope, parse
 from tailrace.query.expressions.parser import OLDEST, path_of
 from tailrace.query.match import parse_match
 from tailrace.query.projection import Projection
 from tailrace.query.projection_parser import exclude, parse_add_fields, parse_project
 from tailrace.query.redact import Redact
-from tailrace.query.values import Value, fields, items, text_bytes
+from tailrace.query.values import (
+    Value,
+    array,
+    document,
+    fields,
+    items,
+    string_bytes,
+    text_bytes,
+)
 from tailrace.raw.elements import ARRAY, OBJECT, STRING
 
 Stage = Callable[[bytes], "bytes | None"]
 Reader = Callable[[Value, Scope], Stage]
 NEW_ROOT_IS_NONE = 40228
+FILL_NO_OBJECT, FILL_NOTHING, NOT_PERMITTED = 9, 6050203, 20
 
 
 def _match(argument: Value, scope: Scope) -> Stage:
@@ -69,10 +78,16 @@ def _replace_root(argument: Value, scope: Scope) -> Stage:
     root: Value | None = None
     for name, value in fields(argument):
         if name != b"newRoot":
-            raise refused(40415, f"BSON field '$replaceRoot.{name!r}' is an unknown field.")
+            raise badly_formed(
+                scope.context, 40415, f"BSON field '$replaceRoot.{name!r}' is an unknown field."
+            )
         root = value
     if root is None:
-        raise refused(40414, "BSON field '$replaceRoot.newRoot' is missing but a required field")
+        raise badly_formed(
+            scope.context,
+            40414,
+            "BSON field '$replaceRoot.newRoot' is missing but a required field",
+        )
     return _replace_with(root, scope)
 
 
@@ -97,6 +112,28 @@ def _redact(argument: Value, scope: Scope) -> Stage:
     return lambda raw: redact.run(raw, {})
 
 
+def _fill(argument: Value, scope: Scope) -> Stage:
+    """Without an order a missing value can only be filled by an expression."""
+    if argument[0] != OBJECT:
+        raise refused(FILL_NO_OBJECT, "the $fill specification must be an object")
+    found = dict(fields(argument))
+    output = found.get(b"output")
+    if output is None:
+        raise badly_formed(
+            scope.context, 40414, "BSON field '$fill.output' is missing but a required field"
+        )
+    if output[0] != OBJECT or not list(fields(output)):
+        raise refused(FILL_NOTHING, "$fill needs an object of fields as its output")
+    added = []
+    for path, how in fields(output):
+        given = dict(fields(how)) if how[0] == OBJECT else {}
+        if list(given) != [b"value"]:
+            raise refused(NOT_PERMITTED, "$fill with a method is not permitted here")
+        value = array((string_bytes(b"$" + path), given[b"value"]))
+        added.append((path, document([(b"$ifNull", value)])))
+    return _add_fields(document(added), scope)
+
+
 @dataclass(frozen=True, slots=True)
 class UserStage:
     """How a stage is read, and since which release a change stream takes it."""
@@ -114,6 +151,7 @@ STAGES: dict[str, UserStage] = {
     "$replaceRoot": UserStage(_replace_root),
     "$replaceWith": UserStage(_replace_with),
     "$redact": UserStage(_redact),
+    "$fill": UserStage(_fill, since=(5, 3, 0)),
 }
 """Every stage that may follow ``$changeStream`` and is run here."""
 
@@ -125,7 +163,6 @@ _SINCE: dict[Version, str] = {
     (4, 4, 0): "$search $unionWith",
     (5, 0, 0): "$searchMeta $setWindowFields",
     (5, 1, 0): "$densify $documents",
-    (5, 3, 0): "$fill",
 }
 KNOWN_ELSEWHERE = {name: since for since, names in _SINCE.items() for name in names.split()}
 """Stages that exist, since when, and that a change stream does not take."""

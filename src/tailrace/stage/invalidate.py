@@ -27,6 +27,8 @@ class CheckInvalidate:
         after = client is not None and client.from_invalidate
         self._started_after = client.data if client is not None and after else b""
         self.ended = False
+        self.last: Event | None = None
+        """The event that ended the stream; the user's stages may hide it."""
 
     def __call__(self, source: Iterable[Event]) -> Iterator[Event]:
         """Pass on all events; take nothing more from the source once the stream ended."""
@@ -52,5 +54,7 @@ class CheckInvalidate:
             return
         yield event
         # The one that the client has already seen is found, and swallowed, behind us.
+        if not started_after:
+            self.last = invalidate
         yield invalidate
         self.ended = not started_after

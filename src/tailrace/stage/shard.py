@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tailrace.event.event import Event
+from tailrace.stage.early import EarlyMatch
 from tailrace.stage.images import AddImages
 from tailrace.stage.invalidate import CheckInvalidate
 from tailrace.stage.limit import MAX_EVENT_BYTES, too_large
@@ -24,7 +25,7 @@ from tailrace.stage.options import StreamOptions
 from tailrace.stage.resume import CheckResumability, check_history
 from tailrace.stage.transform import Transform, only_classic
 from tailrace.stage.unwind import UnwindTransactions
-from tailrace.stage.user import Pipeline
+from tailrace.stage.user import Pipeline, UserPipeline
 from tailrace.token import ResumeToken, high_water_mark
 
 Stage = Callable[[Iterable[Any]], Iterator[Any]]
@@ -51,6 +52,7 @@ class ShardStream:
             self._last = client
         self._version = version
         self._stages = self._assemble(options, lookups, pipeline)
+        self._users = next((each for each in self._stages if isinstance(each, UserPipeline)), None)
 
     def _assemble(
         self, options: StreamOptions, lookups: Lookups, pipeline: Pipeline | None
@@ -58,10 +60,12 @@ class ShardStream:
         client = options.client_token
         resumes = options.resumes_from_event
         checks_early = resumes and (options.shape.checks_early or options.shape.for_merge)
+        early = pipeline.early if pipeline is not None else None
         images = AddImages(options, lookups) if AddImages.wanted(options) else None
         stages: list[Stage | None] = [
             self._match,
             UnwindTransactions(self._match, options.shape, lookups),
+            EarlyMatch(early, options) if early is not None else None,
             Transform(options),
             self._invalidate,
             CheckResumability(client) if client is not None and checks_early else None,
@@ -91,7 +95,12 @@ class ShardStream:
     @property
     def ended(self) -> bool:
         """Whether an invalidate ended the stream."""
-        return self._invalidate.ended
+        return self._invalidate.ended and not self._holds
+
+    @property
+    def _holds(self) -> bool:
+        """Whether events that were read wait for their turn."""
+        return self._users is not None and self._users.holds
 
     @property
     def scanned(self) -> int:
@@ -101,8 +110,10 @@ class ShardStream:
     @property
     def position(self) -> tuple[bytes, bytes]:
         """The token, and its type bits, to go on from once a whole batch was taken."""
-        reached = max(self._match.scanned, self.options.start)
-        last = self._last
+        last = self._invalidate.last if self.ended else self._last
+        read = last.time if self._holds and isinstance(last, Event) else self._match.scanned
+        reached = self.options.start if self._holds and last is None else read
+        reached = max(reached, self.options.start)
         if isinstance(last, Event) and (self.ended or reached <= last.time):
             return last.token, last.type_bits
         if isinstance(last, ResumeToken) and reached <= last.cluster_time:

@@ -126,6 +126,18 @@ class Catalog:
         # The bound above every document is the one that no range has in it.
         return self.ranges(collection.namespace)[-1] if found is None else _range(found)
 
+    def target(self, collection: ShardedCollection, key: Key) -> tuple[str, ShardVersion]:
+        """The owner of a key, and a version that this shard had while it owned it.
+
+        A version read after the range moved on would be the shard's newest, and the shard
+        would take a write to what it no longer has: so the owner is looked up once more.
+        """
+        while True:
+            shard = self.owner(collection, key).shard
+            version = self.shard_version(collection, shard)
+            if self.owner(collection, key).shard == shard:
+                return shard, version
+
     def shard_version(self, collection: ShardedCollection, shard: str) -> ShardVersion:
         """What a command about this collection must carry to one shard."""
         newest = self._config.chunks.find_one(

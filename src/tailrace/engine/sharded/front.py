@@ -8,7 +8,7 @@ events with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any, TypeVar
@@ -21,11 +21,11 @@ from tailrace.engine.sharded.refusal import refusal
 from tailrace.engine.sharded.stream import Reading, ShardedStream, removed
 from tailrace.engine.sharded.topology import CONFIG_GRANT, Topology
 from tailrace.engine.source import LOGIN, check_collection, probe
+from tailrace.engine.user_stages import UserStages
 from tailrace.errors import TailraceError
 from tailrace.event.shape import Version
 from tailrace.oplog.deployment import Deployment
 from tailrace.oplog.tail import Tail
-from tailrace.query import Context, compile_pipeline
 from tailrace.stage.options import Caller, Starts, StreamOptions, parse_options
 from tailrace.stage.user import with_pipeline
 
@@ -39,7 +39,7 @@ class Wanted:
 
     namespace: str | None
     options: Mapping[str, Any] | None
-    pipeline: Sequence[Mapping[str, Any]] | None
+    users: UserStages
     starts: Starts
     max_await_ms: int
     advance: bool = True
@@ -65,7 +65,7 @@ def _open(topology: Topology, wanted: Wanted) -> ShardedStream:
         parameters=source.parameters,
         caller=Caller(mongos=True),
     )
-    stages = compile_pipeline(wanted.pipeline, Context(source.version)) if wanted.pipeline else None
+    stages = wanted.users.compiled(source.version, known=source.variables)
     for name in topology.shards:
         _asked(topology, name, lambda shard: check_collection(shard, parsed.scope))
     parsed = with_pipeline(_with_keys(parsed, topology.config), stages)

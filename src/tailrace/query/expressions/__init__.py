@@ -7,6 +7,7 @@ from tailrace.query.expressions.accumulators import ACCUMULATORS
 from tailrace.query.expressions.arithmetic import ARITHMETIC
 from tailrace.query.expressions.arrays import ARRAYS
 from tailrace.query.expressions.conversions import CONVERSION_OPERATORS
+from tailrace.query.expressions.dates import DATES
 from tailrace.query.expressions.logic import LOGIC
 from tailrace.query.expressions.node import Frame, Node
 from tailrace.query.expressions.objects import OBJECTS
@@ -21,6 +22,7 @@ for _group in (
     ARITHMETIC,
     ARRAYS,
     CONVERSION_OPERATORS,
+    DATES,
     LOGIC,
     OBJECTS,
     REGEXES,

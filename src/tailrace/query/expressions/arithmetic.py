@@ -152,6 +152,8 @@ def _subtract(left: Value, right: Value, *, rounds: bool) -> Value:
         taken = _nearest(number(right)) if exact else coerced_long(right)
     else:
         raise refused(16613, "can't $subtract this from a Date")
+    if taken == INT64_MIN and right[0] != DATE:
+        taken = None  # there is no such number with the other sign
     difference = None if taken is None else millis(left) - taken
     if difference is None or not in_int64(difference):
         raise refused(DATE_OVERFLOW, "overflow in $subtract of dates")

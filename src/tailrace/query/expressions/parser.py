@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from tailrace.errors import ServerError
-from tailrace.query.context import Context, Version, refused
+from tailrace.query.context import Context, Version, not_here, refused
 from tailrace.query.expressions.node import (
     ABSENT_NODE,
     ROOT_NODE,
@@ -36,6 +36,8 @@ from tailrace.raw.elements import ARRAY, OBJECT, STRING
 INVALID_OPERATOR = 168
 ONE_FIELD_ONLY = 15983
 MAX_PATH_PARTS = 200
+FAILED_TO_PARSE = 9
+NAME_BYTES = frozenset(b"_0123456789" + bytes(range(65, 91)) + bytes(range(97, 123)))
 OLDEST: Version = (0, 0, 0)
 
 
@@ -47,6 +49,8 @@ class Scope:
     names: frozenset[bytes] = frozenset()
     current: bool = False
     """Whether ``$$CURRENT`` was given another meaning than the document."""
+    places: bool = False
+    """Whether the document is still a change event, whose fields have their places."""
 
     def inside(self, *names: bytes) -> Scope:
         """The scope of an expression that sees more variables."""
@@ -72,6 +76,31 @@ class Operator:
 OPERATORS: dict[str, Operator] = {}
 """Every operator of the expression language, by name; the modules beside this one fill it."""
 
+
+SERVERS_VARIABLES = frozenset(
+    (b"NOW", b"CLUSTER_TIME", b"JS_SCOPE", b"IS_MR", b"SEARCH_META", b"USER_ROLES")
+)
+NEVER: Version = (1000, 0, 0)
+SERVER_ONLY: dict[str, Version] = {
+    "$accumulator": (4, 4, 0),
+    "$bitAnd": (6, 3, 0),
+    "$bitNot": (6, 3, 0),
+    "$bitOr": (6, 3, 0),
+    "$bitXor": (6, 3, 0),
+    "$dateAdd": (5, 0, 0),
+    "$dateDiff": (5, 0, 0),
+    "$dateFromString": OLDEST,
+    "$dateSubtract": (5, 0, 0),
+    "$dateTrunc": (5, 0, 0),
+    "$function": (4, 4, 0),
+    "$median": (7, 0, 0),
+    "$meta": OLDEST,
+    "$percentile": (7, 0, 0),
+    "$rand": (4, 4, 2),
+    "$sampleRate": (4, 4, 2),
+    "$toHashedIndexKey": (6, 3, 0),
+}
+"""Operators that servers know and that are left to them, and since when."""
 
 NAMED_SINCE: Version = (5, 1, 0)
 RENUMBERED: dict[str, dict[int, tuple[Version, int]]] = {
@@ -130,6 +159,8 @@ def parse_operator(name: str, argument: Value, scope: Scope) -> Node:
     """One operator applied to its argument."""
     operator = OPERATORS.get(name)
     version = scope.context.version
+    if operator is None and version >= SERVER_ONLY.get(name, NEVER):
+        raise not_here(name, "it is not known here")
     if operator is None or version < operator.since:
         raise refused(INVALID_OPERATOR, f"Unrecognized expression '{name}'")
     renumbered = {
@@ -156,6 +187,13 @@ def _renumbering(run: Run, codes: Mapping[int, int]) -> Run:
 
 def _renumbered(error: ServerError, codes: Mapping[int, int]) -> ServerError:
     return refused(codes[error.code], error.message) if error.code in codes else error
+
+
+def is_known(name: str, scope: Scope) -> bool:
+    """Whether the release has an operator of this name, here or on the server alone."""
+    operator = OPERATORS.get(name)
+    since = SERVER_ONLY.get(name, NEVER) if operator is None else operator.since
+    return scope.context.version >= since
 
 
 def operands(argument: Value, scope: Scope) -> list[Node]:
@@ -228,6 +266,8 @@ def _variable(name: bytes, path: tuple[bytes, ...], scope: Scope) -> Node:
         return ABSENT_NODE
     if name in known:
         return constant(value_at(known[name], path))
+    if name in SERVERS_VARIABLES:
+        raise not_here(f"$${name.decode()}", "its value is not known here")
     raise refused(17276, f"Use of undefined variable: {name.decode(errors='replace')}")
 
 
@@ -246,23 +286,18 @@ def value_at(value: Value, path: tuple[bytes, ...]) -> Value:
 def check_variable(name: bytes, *, user: bool) -> None:
     """The error of what cannot be a variable's name; a user's begins in lower case."""
     if not name:
-        raise refused(16866 if user else 16869, "empty variable names are not allowed")
+        raise refused(FAILED_TO_PARSE, "empty variable names are not allowed")
     if user and name == b"CURRENT":
         return
     first = name[0]
     lower = 97 <= first <= 122 or first >= 128
     if not (lower or (not user and 65 <= first <= 90)):
         raise refused(
-            16867 if user else 16870,
-            f"'{name.decode(errors='replace')}' starts with an invalid "
-            "character for a variable name",
+            FAILED_TO_PARSE,
+            f"'{name.decode(errors='replace')}' starts with an invalid character for a variable",
         )
-    for byte in name[1:]:
-        if not (
-            48 <= byte <= 57 or 65 <= byte <= 90 or 97 <= byte <= 122 or byte == 95 or byte > 127
-        ):
-            raise refused(
-                16868 if user else 16871,
-                f"'{name.decode(errors='replace')}' contains an invalid "
-                "character for a variable name",
-            )
+    if not all(byte in NAME_BYTES or byte > 127 for byte in name[1:]):
+        raise refused(
+            FAILED_TO_PARSE,
+            f"'{name.decode(errors='replace')}' contains an invalid character for a variable",
+        )

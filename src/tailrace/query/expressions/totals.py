@@ -34,7 +34,7 @@ class Total:
         elif isinstance(amount, int):
             self._whole += amount
             # The low part first, as the server splits an int64.
-            for part in _halves(amount):
+            for part in (float(amount),) if value[0] == INT32 else _halves(amount):
                 self._add_double(part)
         else:
             self._only_whole = False
@@ -87,8 +87,6 @@ def _two_sum(left: float, right: float) -> tuple[float, float]:
 
 
 def _halves(whole: int) -> tuple[float, ...]:
-    """An int64 as doubles without loss."""
-    if abs(whole) < 1 << 53:
-        return (float(whole),)
+    """An int64 as two doubles without loss; both are always added."""
     high = int(math.copysign(abs(whole) >> 32 << 32, whole))
     return float(whole - high), float(high)

@@ -26,11 +26,12 @@ from tailrace.query.match.leaves import (
 )
 from tailrace.query.paths import Test, any_element
 from tailrace.query.regex import pattern_of, pattern_test
-from tailrace.query.values import Value, fields, items, truthy
+from tailrace.query.values import NUMBERS, Value, fields, items, number, truthy
 from tailrace.raw import Span, iter_spans
-from tailrace.raw.elements import ARRAY, NULL, OBJECT, REGEX, STRING, UNDEFINED
+from tailrace.raw.elements import ARRAY, OBJECT, REGEX, UNDEFINED
 
 FAILED_TO_PARSE = 9
+TEXT_NOT_FIRST, NEAR_IN_MATCH = 17313, 5626500
 DB_REF_NAMES = frozenset((b"$ref", b"$id", b"$db"))
 
 Predicate = Callable[[bytes], bool]
@@ -314,6 +315,10 @@ def _beyond(path: Path, word: str, argument: Value, found: dict[bytes, Value], s
     raise not_here(word, "it needs the server's geometry or text search")
 
 
+def _near(path: Path, word: str, argument: Value, found: dict[bytes, Value], scope: Scope) -> At:
+    raise refused(NEAR_IN_MATCH, f"{word} is not allowed in this context")
+
+
 FIELD: dict[str, FieldReader] = {
     **dict.fromkeys(LEAVES, _leaf),
     "$ne": _ne,
@@ -324,6 +329,9 @@ FIELD: dict[str, FieldReader] = {
     "$geoWithin": _beyond,
     "$within": _beyond,
     "$geoIntersects": _beyond,
+    "$near": _near,
+    "$nearSphere": _near,
+    "$geoNear": _near,
 }
 """What may be asked of a field."""
 
@@ -369,7 +377,7 @@ def _expr(word: str, argument: Value, scope: Scope) -> At:
 
 def _always(holds: bool) -> TopReader:
     def read(word: str, argument: Value, scope: Scope) -> At:
-        if argument[0] in (OBJECT, ARRAY, STRING, NULL) or not truthy(argument):
+        if argument[0] not in NUMBERS or number(argument) != 1:
             raise refused(FAILED_TO_PARSE, f"{word} must be an integer value of 1")
         return lambda buffer, start: holds
 
@@ -384,8 +392,12 @@ def _where(word: str, argument: Value, scope: Scope) -> At:
     raise refused(BAD_VALUE, f"{word} is not allowed in this context")
 
 
+def _text(word: str, argument: Value, scope: Scope) -> At:
+    raise refused(TEXT_NOT_FIRST, f"{word} is only allowed as the first pipeline stage")
+
+
 def _schema(word: str, argument: Value, scope: Scope) -> At:
-    raise not_here(word, "JSON Schema is left to the server")
+    raise not_here(word, "it is left to the server")
 
 
 TOP: dict[str, TopReader] = {
@@ -397,7 +409,8 @@ TOP: dict[str, TopReader] = {
     "$alwaysTrue": _always(True),
     "$alwaysFalse": _always(False),
     "$where": _where,
-    "$text": _where,
+    "$text": _text,
+    "$sampleRate": _schema,
     "$jsonSchema": _schema,
 }
 """What may stand at the top of a query, beside fields."""

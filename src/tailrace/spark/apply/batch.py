@@ -90,10 +90,11 @@ def _written_between(writes: DataFrame, tokens: Sequence[str]) -> list[tuple[int
 
 
 def _stretch(tokens: Sequence[str]) -> Column:
-    """The number of DDL events before a row."""
-    return reduce(
-        lambda so_far, token: so_far + (F.col("token") > token).cast("int"), tokens, F.lit(0)
-    )
+    """The number of DDL events before a row; one flat expression, however many there are."""
+    if not tokens:
+        return F.lit(0)
+    known = F.array(*map(F.lit, tokens))
+    return F.size(F.filter(known, lambda token: token < F.col("token")))
 
 
 def _ddl(row: Any, included: Included) -> Ddl:
