@@ -54,8 +54,12 @@ lock: $(READY) ## renew requirements/dev.lock from pyproject.toml
 reference: $(READY) ## renew docs/reference from the code
 	$(BIN)/python scripts/reference.py
 
+.PHONY: bench-spark
+bench-spark: $(READY) ## the Spark source against the server's own stream, as ratios
+	$(BIN)/python benchmarks/spark.py
+
 soak: $(READY) pymongo-source ## the long runs of the live tests (TAILRACE_SOAK scales them)
-	TAILRACE_SOAK=$${TAILRACE_SOAK:-20} $(PYTEST) --timeout 7200 tests/property $(LIVE)
+	TAILRACE_SOAK=$${TAILRACE_SOAK:-20} $(PYTEST) --timeout 7200 tests/property tests/spark $(LIVE)
 
 bench-engine: $(READY) ## engine against the server's own change stream, as ratios
 	$(BIN)/python benchmarks/engine.py

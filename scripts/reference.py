@@ -34,6 +34,8 @@ from tailrace.query.expressions.parser import SERVER_ONLY
 from tailrace.query.match import FIELD, TOP
 from tailrace.query.stages import SPLIT, STAGES
 from tailrace.raw.elements import BOOL, OBJECT, STRING, TIMESTAMP
+from tailrace.spark.source.options import OPTIONS as SPARK_OPTIONS
+from tailrace.spark.source.schema import COLUMNS, DOCUMENT
 from tailrace.stage.options import OPTIONS, Option
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
@@ -47,6 +49,7 @@ def pages() -> dict[str, str]:
         "command-line.md": _page("The command line", _command_line()),
         "change-stream-options.md": _page("`$changeStream` options", _stream_options()),
         "events.md": _page("Events", _events()),
+        "spark-source.md": _page("The Spark source", _spark_source()),
         "errors.md": _page("Errors", _errors()),
         "pipelines.md": _page("Stages and operators of a pipeline", _pipelines()),
     }
@@ -130,6 +133,22 @@ def _values(option: Option) -> str:
     values = [f"`{value.decode()}`" for value in option.choices]
     values += [f"`{value.decode()}` (6.0)" for value in option.newer_choices]
     return ", ".join(values)
+
+
+def _spark_source() -> Iterator[str]:
+    yield 'The options of `format("tailrace")`, and the columns of its rows.'
+    yield ""
+    yield from ("| option | what it says |", "|---|---|")
+    for name, (_, _, says) in SPARK_OPTIONS.items():
+        yield f"| `{name}` | {says} |"
+    yield ""
+    yield "`documents=bson` makes every column of type document binary: the bytes of the log."
+    yield ""
+    yield from ("| column | type | holds |", "|---|---|---|")
+    for column in COLUMNS:
+        kind = "document" if column.kind == DOCUMENT else column.kind.lower()
+        kind = "struct (lsid: document, number: bigint)" if kind == "transaction" else kind
+        yield f"| `{column.name}` | {kind} | {column.holds}{'' if column.always else '; or null'} |"
 
 
 FLAG_NAMES = {

@@ -87,6 +87,7 @@ class FakeDeployment:
         self.events: list[tuple[int, Document]] = []
         self.cursors: dict[int, FakeCursor] = {}
         self.fail_points: list[FailPoint] = []
+        self.streams: list[ChangeStream] = []
         self._numbers = itertools.count(1001)
 
     @property
@@ -143,7 +144,7 @@ class FakeDeployment:
             stored=store is not None,
             **{"clock": lambda: 0.0, **machine_options},
         )
-        return ChangeStream(
+        stream = ChangeStream(
             machine,
             FakeTransport(self),
             store,
@@ -152,6 +153,8 @@ class FakeDeployment:
             options=given,
             codec_options=bson.CodecOptions(),
         )
+        self.streams.append(stream)
+        return stream
 
     def perform(self, request: Open | GetMore | Kill) -> Answer:
         """Answer a command, or fail it."""

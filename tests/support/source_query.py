@@ -33,14 +33,18 @@ class Query:
 
     def step(self) -> list[Row] | None:
         """The rows of the next batch; None when there is nothing new."""
-        limit = Limit(self.parsed.max_events, self.parsed.max_bytes)
-        end = self.planner.end(Offset.parse(self.at), limit).document
+        end = self.next_end()
         if end == self.at:
             return None
         rows = self.run(self.at, end)
         self.batches.append((self.at, end, rows))
         self.at = end
         return rows
+
+    def next_end(self) -> Written:
+        """The end of the next batch, as ``latestOffset`` gives it."""
+        limit = Limit(self.parsed.max_events, self.parsed.max_bytes)
+        return self.planner.end(Offset.parse(self.at), limit).document
 
     def run(self, start: Written, end: Written) -> list[Row]:
         """The rows of a batch, again."""

@@ -6,10 +6,14 @@ the server notices that the cursor was killed.
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import weakref
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
+
+from pymongo.errors import PyMongoError
 
 from tailrace.driver.document import RawDocument
 from tailrace.driver.facts import StreamFacts
@@ -67,6 +71,8 @@ class ChangeStream(StreamFacts):
         except BaseException:
             transport.end()
             raise
+        self._forgotten = weakref.finalize(self, _close_soon, machine, transport)
+        self._forgotten.atexit = False
 
     def next(self) -> Any:
         """The next event, waited for as long as it takes; ``StopIteration`` at the end."""
@@ -114,6 +120,7 @@ class ChangeStream(StreamFacts):
     def close(self) -> None:
         """End the stream and its cursor; also from another thread."""
         self._closing.set()
+        self._forgotten.detach()
         for request in self._machine.close():
             self._perform(request)
         if self._lock.acquire(blocking=False):
@@ -164,3 +171,19 @@ class ChangeStream(StreamFacts):
             self._machine.interrupted()
             raise
         return None
+
+
+def _close_soon(machine: ResumeMachine, transport: Transport) -> None:
+    """End what a stream that nobody has any more left on its server.
+
+    In a thread of its own: garbage is collected anywhere, also where PyMongo holds a lock.
+    """
+
+    def close() -> None:
+        with contextlib.suppress(PyMongoError):
+            for request in machine.close():
+                if isinstance(request, Kill):
+                    transport.perform(request)
+            transport.end()
+
+    threading.Thread(target=close, name="forgotten change stream", daemon=True).start()

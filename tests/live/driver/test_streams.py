@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -44,9 +45,21 @@ def test_a_stream_can_be_closed_from_another_thread(database: Base, engine: str)
 def test_closing_ends_the_cursor_on_the_server(mongodb_client: Client, database: Base) -> None:
     stream = tailrace.watch(database)
     number = stream.cursor_id
+    assert number in cursors(mongodb_client)
     stream.close()
-    said = mongodb_client.admin.aggregate([{"$currentOp": {"allUsers": True, "idleCursors": True}}])
-    assert number not in [op.get("cursor", {}).get("cursorId") for op in said]
+    assert number not in cursors(mongodb_client)
+
+
+def test_a_stream_that_is_forgotten_ends_its_cursor(mongodb_client: Client, database: Base) -> None:
+    number = tailrace.watch(database).cursor_id
+    gc.collect()
+    eventually(lambda: number not in cursors(mongodb_client), "the cursor is gone")
+
+
+def cursors(client: Client) -> list[int]:
+    """The cursors that a server has open."""
+    said = client.admin.aggregate([{"$currentOp": {"allUsers": True, "idleCursors": True}}])
+    return [op["cursor"]["cursorId"] for op in said if "cursorId" in op.get("cursor", {})]
 
 
 @pytest.mark.parametrize("target", ["client", "database", "collection"])

@@ -220,7 +220,7 @@ def test_a_reply_that_is_no_batch_is_the_peers_fault(
 
     def broken(request: Any) -> Any:
         reply = answer(request)
-        reply.document["cursor"].pop("nextBatch", None)
+        reply.document.get("cursor", {}).pop("nextBatch", None)
         return reply
 
     deployment.perform = broken

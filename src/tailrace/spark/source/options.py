@@ -151,21 +151,77 @@ def _moment(name: str, value: str) -> StartAt:
 
 
 _MIN_TOKEN_DIGITS = 20
-OPTIONS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
-    "uri": ("uri", _uri),
-    "archives": ("archives", _text),
-    "path": ("archives", _text),
-    "serverVersion": ("server_version", _text),
-    "namespaces": ("namespaces", _patterns),
-    "excludeNamespaces": ("exclude_namespaces", _patterns),
-    "startAt": ("start", _moment),
-    "endAt": ("end", _moment),
-    "fullDocument": ("", _no_images),
-    "fullDocumentBeforeChange": ("before_change", _word(*BEFORE_CHANGES)),
-    "maxEventsPerBatch": ("max_events", _number),
-    "maxBytesPerBatch": ("max_bytes", _number),
-    "slices": ("slices", _number),
-    "documents": ("documents", _word(*DOCUMENT_FORMS)),
+OPTIONS: dict[str, tuple[str, Callable[[str, str], Any], str]] = {
+    "uri": (
+        "uri",
+        _uri,
+        "the deployment's connection string (a replica set)",
+    ),
+    "archives": (
+        "archives",
+        _text,
+        "a directory of oplog archives instead of a deployment; batch reads only",
+    ),
+    "path": (
+        "archives",
+        _text,
+        "the same as `archives`, as `load(path)` sets it",
+    ),
+    "serverVersion": (
+        "server_version",
+        _text,
+        "the release that wrote the archives; 6.0 unless told",
+    ),
+    "namespaces": (
+        "namespaces",
+        _patterns,
+        "patterns of what is wanted, such as `shop.*, *.orders`; all unless told",
+    ),
+    "excludeNamespaces": (
+        "exclude_namespaces",
+        _patterns,
+        "patterns of what is not; they win",
+    ),
+    "startAt": (
+        "start",
+        _moment,
+        "`now`, an ISO time, `Timestamp(t, i)` or a resume token; a checkpoint wins",
+    ),
+    "endAt": (
+        "end",
+        _moment,
+        "where a batch read ends, its events included; `now` unless told",
+    ),
+    "fullDocument": (
+        "",
+        _no_images,
+        "`default` only: a look-up could not be repeated",
+    ),
+    "fullDocumentBeforeChange": (
+        "before_change",
+        _word(*BEFORE_CHANGES),
+        "`off`, `whenAvailable` or `required`",
+    ),
+    "maxEventsPerBatch": (
+        "max_events",
+        _number,
+        "how many entries a batch holds at most; soft; 250000 unless told",
+    ),
+    "maxBytesPerBatch": (
+        "max_bytes",
+        _number,
+        "how many bytes of log a batch holds at most; soft",
+    ),
+    "slices": (
+        "slices",
+        _number,
+        "how many tasks read a batch at most; 8 unless told",
+    ),
+    "documents": (
+        "documents",
+        _word(*DOCUMENT_FORMS),
+        "`json` (canonical Extended JSON) or `bson`",
+    ),
 }
-"""An option's name to what it sets, and to what reads its value."""
-_BY_LOWER_NAME = {name.lower(): (name, *what) for name, what in OPTIONS.items()}
+"""An option's name to what it sets, what reads its value, and what it says."""
+_BY_LOWER_NAME = {name.lower(): (name, *what[:2]) for name, what in OPTIONS.items()}
