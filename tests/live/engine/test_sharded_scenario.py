@@ -19,6 +19,7 @@ from tests.support.cluster_streams import (
     settled,
     shards_merged,
 )
+from tests.support.mongodb import RESHARDS
 
 import tailrace
 from tailrace.embedded import ShardedCluster
@@ -52,7 +53,7 @@ def played() -> Iterator[Played]:
         scenario = ClusterScenario(cluster, "s")
         scenario.set_up()
         start = cluster_now(cluster)
-        scenario.run(reshards=True)
+        scenario.run(reshards=RESHARDS)
         until = settled(cluster)
         shards = {name: shard.primary().client for name, shard in cluster.shards.items()}
         yield Played(
