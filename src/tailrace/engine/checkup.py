@@ -18,7 +18,9 @@ from tailrace.errors import PrivilegeError, TailraceError
 from tailrace.oplog.deployment import Deployment
 from tailrace.oplog.tail import Tail
 
-READ_LOCAL = "the role read on the database local"
+IDENTITY_GRANT = "the role clusterMonitor on the database admin"
+"""What lets a user read ``local.system.replset``; ``read`` on local leaves it out."""
+TRANSACTIONS_GRANT = "the role read on the database config (the collection transactions)"
 SHORT_WINDOW_H = 24
 FIRST_WITH_SNAPSHOTS = (5, 0)
 OWN_DATABASES = frozenset(("admin", "config", "local"))
@@ -78,9 +80,28 @@ def _oplog(deployment: Deployment) -> Iterator[Finding]:
     yield Finding("oplog", good, f"a window of {hours:.1f} hours{note}")
 
 
+def read_identity(deployment: Deployment) -> Mapping[str, Any]:
+    """The set's own configuration; ``settings.replicaSetId`` in it is like no other set's."""
+    find = deployment.client.local["system.replset"].find_one
+    return deployment.ask(find, IDENTITY_GRANT) or {}
+
+
+def check_readable(deployment: Deployment) -> None:
+    """The error of a user who may not read what following a set takes."""
+    for look in (_oplog, _identity, _transactions):
+        for _ in look(deployment):
+            pass
+
+
 def _identity(deployment: Deployment) -> Iterator[Finding]:
-    deployment.ask(deployment.client.local["system.replset"].find_one, READ_LOCAL)
+    read_identity(deployment)
     yield Finding("identity", True, "the set's own id can be read")
+
+
+def _transactions(deployment: Deployment) -> Iterator[Finding]:
+    transactions = deployment.client.get_database("config").get_collection("transactions")
+    deployment.ask(transactions.find_one, TRANSACTIONS_GRANT)
+    yield Finding("transactions", True, "those that are still undecided can be seen")
 
 
 def _collections(deployment: Deployment) -> Iterator[Finding]:
@@ -125,6 +146,7 @@ def _history(deployment: Deployment) -> Iterator[Finding]:
 _LOOKS: dict[str, Callable[[Deployment], Iterator[Finding]]] = {
     "oplog": _oplog,
     "identity": _identity,
+    "transactions": _transactions,
     "collections": _collections,
     "history": _history,
 }

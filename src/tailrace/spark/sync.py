@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tailrace.engine.checkup import check_readable, read_identity
 from tailrace.engine.source import Source, probe
 from tailrace.errors import TailraceError, UnsupportedSource
 from tailrace.oplog.deployment import Deployment
@@ -47,7 +48,7 @@ POLL_S = 0.2
 TELL_S = 2.0
 FINISH_S = 60.0
 """How long a batch may take to finish when the job is told to stop."""
-READ_LOCAL = "the role read on the database local"
+LOGIN = "any role: hello needs no more"
 TOO_OLD = (
     "a load needs snapshot reads, which MongoDB has from 5.0 on, and this is {version}: "
     "--no-load follows the changes alone"
@@ -78,7 +79,9 @@ def check_source(options: SyncOptions) -> None:
     parse_source_options(source_options(options))
     client = client_of(options.uri)
     try:
-        _check_version(options, probe(Deployment(client)))
+        deployment = Deployment(client)
+        _check_version(options, probe(deployment))
+        check_readable(deployment)
     finally:
         client.close()
 
@@ -149,8 +152,7 @@ class Sync:
 
     def _made_with(self, source: Source) -> dict[str, Any]:
         """What ``control`` remembers of this target."""
-        stored = self._client.local["system.replset"]
-        config = self._deployment.ask(stored.find_one, READ_LOCAL) or {}
+        config = read_identity(self._deployment)
         settings = config.get("settings", {})
         return {
             "source": str(settings.get("replicaSetId", "")),
@@ -178,7 +180,7 @@ class Sync:
 
     def _plan(self, made_with: Mapping[str, Any]) -> dict[str, control.Row]:
         reader = RangeReader(self._client)
-        start = self._deployment.ask(reader.now, READ_LOCAL)
+        start = self._deployment.ask(reader.now, LOGIN)
         rows: dict[str, control.Row] = {}
         detail = dict(made_with)
         if self._options.load:
@@ -225,7 +227,7 @@ class Sync:
         if not loader.run(tables):
             return
         reader = RangeReader(self._client)
-        complete_from = self._deployment.ask(reader.now, READ_LOCAL)
+        complete_from = self._deployment.ask(reader.now, LOGIN)
         first = rows[CHANGES]
         detail = {**first.detail, "complete_from": complete_from}
         loaded = {

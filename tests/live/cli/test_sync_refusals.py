@@ -42,6 +42,17 @@ def test_a_missing_privilege_comes_with_its_grant(target: Path) -> None:
         assert b"grant the role read on the database local" in result.out
 
 
+def test_grants_are_named_until_none_is_missing(target: Path) -> None:
+    roles = [{"role": "readAnyDatabase", "db": "admin"}, {"role": "read", "db": "local"}]
+    with ReplicaSet(auth=True) as replica_set:
+        oplog_only = replica_set.uri_as(replica_set.add_user("reader", *roles))
+        assert "grant the role clusterMonitor on the database admin" in refused(target, oplog_only)
+        roles.append({"role": "clusterMonitor", "db": "admin"})
+        complete = replica_set.uri_as(replica_set.add_user("follower", *roles))
+        result = tailrace("doctor", complete)
+        assert result.status == 0, result.out
+
+
 def test_a_standalone_server_has_no_log(target: Path) -> None:
     with standalone() as (uri, _):
         assert "only supported on replica sets" in refused(target, uri)

@@ -19,6 +19,7 @@ from bson.timestamp import Timestamp
 from pymongo.read_concern import ReadConcern
 from pymongo.read_preferences import Primary
 
+from tailrace.engine.checkup import TRANSACTIONS_GRANT
 from tailrace.errors import ServerError
 from tailrace.oplog.deployment import Deployment
 from tailrace.oplog.losses import history_lost
@@ -28,7 +29,6 @@ from tailrace.spark.source.cuts import Limit
 from tailrace.stage.resume import check_history
 
 LOGIN = "a role, any will do: hello needs no more"
-TRANSACTIONS_GRANT = "the role read on the database config (the collection transactions)"
 GALLOP_BITS = 4
 """A look backwards goes 16 times as far each time."""
 TIME_BITS = 64
