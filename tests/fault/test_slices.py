@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from tests.support.waiting import eventually
 from tailrace.embedded import ReplicaSet
 from tailrace.errors import ServerError
 from tailrace.oplog import slices
+from tailrace.spark.source.connection import close_all
 from tailrace.spark.source.cuts import Limit
 from tailrace.spark.source.offsets import Offset, batch, format_time
 from tailrace.spark.source.reading import read_slice
@@ -29,6 +30,13 @@ Base = Database[dict[str, Any]]
 Client = MongoClient[dict[str, Any]]
 WRITES = 60
 SMALL_BATCH = 7
+
+
+@pytest.fixture(autouse=True)
+def no_client_left_open() -> Iterator[None]:
+    """What a query opened is closed while its server is there."""
+    yield
+    close_all()
 
 
 def query_from(replica_set: ReplicaSet, start: bson.Timestamp, **options: str) -> Query:

@@ -11,6 +11,7 @@ from tests.support.effort import effort
 from tests.support.source_query import Query
 
 from tailrace.embedded import ReplicaSet
+from tailrace.spark.source.connection import close_all
 from tailrace.spark.source.offsets import Offset, batch, format_time
 from tailrace.spark.source.reading import read_slice
 
@@ -50,6 +51,7 @@ def test_a_backlog_is_read_in_flat_memory(start_replica_set: Callable[..., Repli
             sum(rows.num_rows for task in tasks for rows in read_slice(task, query.parsed))
         )
         sizes.append(resident())
+    close_all()
     assert sum(counts) == EVENTS
     assert max(counts) <= PER_BATCH
     assert len(counts) >= 20

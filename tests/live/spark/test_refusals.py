@@ -12,6 +12,7 @@ from tests.support.waiting import eventually
 
 from tailrace.embedded import ReplicaSet
 from tailrace.errors import CheckpointError, OptionError, PrivilegeError, SourceLost, TailraceError
+from tailrace.spark.source.connection import close_all
 from tailrace.spark.source.cuts import Limit
 from tailrace.spark.source.offsets import Offset, ShardOffset
 
@@ -25,6 +26,7 @@ READ_CONFIG = {"role": "read", "db": "config"}
 def guarded() -> Iterator[ReplicaSet]:
     with ReplicaSet(auth=True, noop_interval_s=1) as replica_set:
         yield replica_set
+        close_all()
 
 
 def refused(**options: str) -> TailraceError:

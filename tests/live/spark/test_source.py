@@ -17,6 +17,7 @@ from tests.support.source_rows import events_of_rows
 from tests.support.transaction_workload import SMALL_TRANSACTION_ENTRIES
 
 from tailrace.embedded import ReplicaSet
+from tailrace.spark.source.connection import close_all
 from tailrace.spark.source.offsets import format_time
 
 Client = MongoClient[dict[str, Any]]
@@ -29,6 +30,7 @@ def replica_set() -> Iterator[ReplicaSet]:
     """A set of its own: its transactions span several entries."""
     with ReplicaSet(parameters=SMALL_TRANSACTION_ENTRIES) as started:
         yield started
+        close_all()
 
 
 @pytest.fixture(scope="module")

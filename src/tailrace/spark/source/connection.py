@@ -32,6 +32,13 @@ def connect(uri: str) -> tuple[Deployment, Pin]:
     return found
 
 
+def close_all() -> None:
+    """Close what this process opened; what it took along in a fork is its parent's."""
+    for key in [each for each in _open if each[1] == os.getpid()]:
+        deployment, _ = _open.pop(key)
+        deployment.client.close()
+
+
 def _connected(uri: str) -> tuple[Deployment, Pin]:
     try:
         client, pin = pinned(uri, appname=APPLICATION)
