@@ -54,6 +54,14 @@ def test_a_rename_into_what_is_followed_leaves_a_table_that_was_not_read() -> No
     assert routes.unread == {"shop.x"}
 
 
+def test_a_collection_that_was_made_capped_was_not_read_until_it_is_emptied() -> None:
+    made = Ddl("rename", "shop", "tmpxCjxH.convertToCapped.a", 5, "shop.a")
+    routes = routed(made, ["shop.a"])
+    assert routes.unread == {"shop.a"}
+    assert routes.last_emptied("shop.a", 4) == 0, "by the copy that took its place"
+    assert not routed(made, Ddl("drop", "shop", "a", 6), ["shop.a"]).unread
+
+
 def test_what_is_known_already_changes_nothing() -> None:
     routes = routed(Ddl("rename", "shop", "a", 5, "shop.c"), ["shop.c"], known_until=5)
     assert routes.tables == {**TABLES, "shop.c": "shop.c"}

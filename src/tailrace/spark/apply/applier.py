@@ -169,7 +169,7 @@ class Applier:
         }
         before = {row.namespace: name for name, row in known.items() if row.namespace}
         routes = route(before, known, census.stretches, census.ddl, self.cut)
-        touched = sorted({*routes.of.values(), *routes.emptied})
+        touched = sorted({*routes.of.values(), *routes.emptied, *routes.unread})
         targets = [self._target(name, routes) for name in touched]
         behind = [target for target in targets if target.behind < commit.number]
         if behind:
@@ -192,8 +192,9 @@ class Applier:
         behind = self._stored_cut(path)
         emptied = routes.last_emptied(name, behind)
         row = self._rows.get(path)
-        unread = name in routes.unread or (row is not None and row.state == control.INCOMPLETE)
-        complete_from = NEVER if unread and emptied is None else self.complete_from
+        was_unread = row is not None and row.state == control.INCOMPLETE and emptied is None
+        unread = name in routes.unread or was_unread
+        complete_from = NEVER if unread else self.complete_from
         return Target(name, behind, self._lake.exists(path), complete_from, emptied)
 
     def _commit(self, changed: DataFrame, targets: list[Target], commit: Commit) -> None:
@@ -216,14 +217,13 @@ class Applier:
         rows = changed.where(F.col("table") == number)
         some = counts.get((number, False), 0) + counts.get((number, True), 0)
         new = _in_few_files(rows.where("not gone").select(*CURRENT_COLUMNS), some)
-        if target.emptied is not None:
-            if target.exists:
-                self._lake.replace(target.path, self._with_emptied(target, new), commit)
-            elif some:
-                self._lake.append(target.path, new, commit)
+        # A table that lacks documents must be there, so that control can say so.
+        is_new = not target.exists and target.complete_from == NEVER
+        if target.exists and target.emptied is not None:
+            self._lake.replace(target.path, self._with_emptied(target, new), commit)
         elif counts.get((number, True)):
             self._lake.merge(target.path, rows.select(*CURRENT_COLUMNS, "gone"), commit)
-        elif some:
+        elif some or is_new:
             self._lake.append(target.path, new, commit)
         else:
             return

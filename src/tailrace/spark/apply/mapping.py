@@ -9,10 +9,14 @@ fold: however the same events are cut into batches, the same names come out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tailrace.spark.apply.naming import table_name
+
+_CONVERTED = re.compile(r"tmp\w{5}\.convertToCapped\.")
+"""What convertToCapped copies into and then renames: no stream shows the copied documents."""
 
 Namespaces = dict[str, str]
 """Namespace to table."""
@@ -45,7 +49,7 @@ class Routes:
     emptied: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     """Table to where it was emptied: (number of the DDL, its effective time)."""
     unread: set[str] = field(default_factory=set)
-    """Tables that a rename brought in with documents that nobody has read."""
+    """Tables that a rename brought in with documents that nobody has read, if not emptied since."""
 
     def name(self, namespace: str) -> str:
         """The table of a namespace; a new one, if it has none."""
@@ -100,7 +104,7 @@ def _rename(routes: Routes, number: int, event: Ddl) -> None:
     _empty(routes, target, number, event)
     if source in routes.tables:
         routes.tables[target] = routes.tables.pop(source)
-    elif not event.known:
+    elif not event.known or _CONVERTED.match(event.coll or ""):
         routes.unread.add(routes.name(target))
 
 
@@ -108,6 +112,7 @@ def _empty(routes: Routes, namespace: str, number: int, event: Ddl) -> None:
     table = routes.tables.get(namespace)
     if table is not None:
         routes.emptied.setdefault(table, []).append((number, event.effective))
+        routes.unread.discard(table)
 
 
 _ACTIONS = {"drop": _drop, "dropDatabase": _drop_database, "rename": _rename}
